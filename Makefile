@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: MIT
+#
+#   make            build/ukprobe and build/libukprobes.{so,a}
+#   make demo       installs what is missing, builds, shows the main job
+#   make check      installs what is missing, builds, runs the tests
+#   make bench      ratios against the kernel's uprobes and the int3 floor
+#   make torture    the long tests
+#   make install    PREFIX, DESTDIR
+#
+# A file is built because it lies in its zone's folder: no lists.
+
+CC       ?= gcc
+PREFIX   ?= /usr/local
+O        ?= build
+VERSION  := 0.1.0
+# SAN=1: AddressSanitizer and UBSan for hosted code
+SAN      ?=
+WERROR   ?=
+
+MAKEFLAGS += --no-builtin-rules
+
+warn     := -Wall -Wextra -Wstrict-prototypes -Wmissing-prototypes -Wno-unused-parameter $(WERROR)
+common   := -std=gnu11 -O2 -g $(warn) -Isrc -Iinclude -MMD -MP -fPIC
+hosted   := $(common) -D_GNU_SOURCE -fvisibility=hidden -DUKP_PREFIX='"$(PREFIX)"' -DUKP_VERSION='"$(VERSION)"'
+# What runs on a hit: no libc, no TLS, no vector registers, no red zone.
+free     := $(common) -ffreestanding -mgeneral-regs-only -mno-red-zone -fno-stack-protector \
+            -fcf-protection=none -fno-asynchronous-unwind-tables -fno-builtin -fvisibility=hidden \
+            -fno-tree-loop-distribute-patterns
+san      := $(if $(SAN),-fsanitize=address$(comma)undefined -fno-omit-frame-pointer)
+comma    := ,
+LIBS     := -lZydis -lZycore -ldw -lelf -lpthread
+
+free_zones   := engine engine/x86 wire
+hosted_zones := base plan sym lang inject patch session front lib agent
+
+src_of    = $(wildcard src/$(1)/*.c src/$(1)/*.S)
+obj_of    = $(patsubst src/%,$(O)/obj/%.o,$(call src_of,$(1)))
+free_objs   := $(foreach z,$(free_zones),$(call obj_of,$(z)))
+agent_objs  := $(patsubst src/%,$(O)/obj/%.o,$(wildcard src/agent/in/*.c src/agent/in/*.S))
+hosted_objs := $(foreach z,$(filter-out front,$(hosted_zones)),$(call obj_of,$(z)))
+front_objs  := $(call obj_of,front)
+
+all: $(O)/ukprobe $(O)/libukprobes.so $(O)/libukprobes.a
+
+include build.mk
+
+-include $(shell find $(O) -name '*.d' 2>/dev/null)

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: MIT
+# How things are built; what is built is in the Makefile.
+
+define free_rule
+$(O)/obj/$(1)/%.c.o: src/$(1)/%.c
+	@mkdir -p $$(@D)
+	$$(CC) $$(free) -c -o $$@ $$<
+$(O)/obj/$(1)/%.S.o: src/$(1)/%.S
+	@mkdir -p $$(@D)
+	$$(CC) $$(free) -c -o $$@ $$<
+endef
+$(foreach z,$(free_zones) agent/in,$(eval $(call free_rule,$(z))))
+
+$(O)/obj/%.c.o: src/%.c
+	@mkdir -p $(@D)
+	$(CC) $(hosted) $(san) -c -o $@ $<
+
+$(O)/obj/%.S.o: src/%.S
+	@mkdir -p $(@D)
+	$(CC) $(hosted) -I$(O) -c -o $@ $<
+
+# --- tests -------------------------------------------------------------------
+# tests/unit/<zone>/test_*.c: one cmocka program each, linked with everything.
+
+unit_src  := $(wildcard tests/unit/*/test_*.c)
+unit_bin  := $(patsubst tests/%.c,$(O)/tests/%,$(unit_src))
+test_libs := -lcmocka $(LIBS)
+
+$(O)/test.a: $(hosted_objs) $(front_objs) $(free_objs)
+	@rm -f $@
+	@ar rcs $@ $(filter-out %/front/main.c.o,$^)
+
+$(O)/tests/unit/%: tests/unit/%.c $(O)/test.a
+	@mkdir -p $(@D)
+	$(CC) $(hosted) $(san) -Itests -o $@ $< $(O)/test.a $(test_libs)
+
+unit: $(unit_bin)
+	@set -e; for t in $(unit_bin); do echo "== $$t"; $$t; done
+
+.PHONY: all unit

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Holding a foreign process and acting in it, by ptrace and /proc/PID/mem.
+ * Nothing here knows what a probe is.
+ *
+ *	inject_seize()          all threads stopped
+ *	inject_syscall() ...    on one of them, its state put back afterwards
+ *	inject_release()        as if nothing had been; no tracer stays
+ *
+ * Blocking system calls of the target go on: the kernel restarts most; the
+ * ones that would return EINTR (epoll_wait and kin) are rewound, unless a
+ * signal that the thread would take is pending.
+ *
+ * A struct inject belongs to the thread that made it (ptrace's rule).
+ */
+#ifndef UKP_INJECT_INJECT_H
+#define UKP_INJECT_INJECT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/user.h>
+
+#include "base/err.h"
+
+struct inject;
+
+struct inject_thread {
+	pid_t tid;	/* in our pid namespace */
+	pid_t ns_tid;	/* in the target's innermost one */
+	struct user_regs_struct regs; /* at the stop; changed by inject_set_regs() */
+	uint64_t sigblk; /* blocked signals, bit n-1 */
+	bool syscall_rewound;
+};
+
+/* Opens /proc/PID/mem and finds a syscall instruction (vdso first). No stop yet. */
+int inject_open(struct inject **ret, pid_t pid, struct err *err);
+void inject_close(struct inject *t); /* releases if held */
+pid_t inject_pid(const struct inject *t);
+
+/*
+ * Stop every thread, those born meanwhile too.  -EBUSY: another tracer (named
+ * in err); -EPERM; -ESRCH; -ETIMEDOUT: a thread did not stop in a second (all
+ * others are released again).
+ */
+int inject_seize(struct inject *t, struct err *err);
+/* Let all run on, detached.  Signals that came meanwhile are delivered. */
+void inject_release(struct inject *t);
+bool inject_held(const struct inject *t);
+
+/* The threads while held. */
+size_t inject_nr_threads(const struct inject *t);
+struct inject_thread *inject_thread_at(struct inject *t, size_t i);
+/* Change where a thread goes on; takes effect at release (and for inject_step). */
+int inject_set_regs(struct inject *t, size_t i, const struct user_regs_struct *regs);
+/*
+ * Let everything run for about us microseconds and stop it again (used while
+ * threads leave code that is going away).
+ */
+int inject_breathe(struct inject *t, unsigned int us, struct err *err);
+
+/*
+ * A system call in the target, by one stopped thread with all its signals
+ * blocked meanwhile and its registers, vector state and mask as before
+ * afterwards.  Several calls between begin and end cost one save and restore.
+ * Returns the call's result (negative errno as the kernel gives it).
+ */
+int inject_begin(struct inject *t, struct err *err);
+long inject_syscall(struct inject *t, long nr, long a, long b, long c, long d, long e, long f);
+void inject_end(struct inject *t);
+/* Memory of the target for arguments between begin and end, on its stack below the red zone. */
+uint64_t inject_scratch(struct inject *t, size_t len);
+
+/* Through /proc/PID/mem: reaches pages that are r-x.  0 or -errno (-EIO: short). */
+int inject_read(struct inject *t, uint64_t addr, void *buf, size_t len);
+int inject_write(struct inject *t, uint64_t addr, const void *buf, size_t len);
+int inject_mem_fd(const struct inject *t);
+
+/*
+ * Launch: the caller has forked a child that waits in inject_child_wait();
+ * inject_exec() (in the tracer) lets it exec and returns with the new program
+ * held at its entry point: libraries mapped, main not called.
+ */
+int inject_child_wait(int fd); /* in the child, before its exec */
+int inject_exec(struct inject **ret, pid_t pid, int fd, struct err *err);
+
+/*
+ * Can this process be attached to, without touching it?  -EPERM, -ESRCH,
+ * -EBUSY (TracerPid), -EOPNOTSUPP (32-bit, kernel thread, zombie), -EINVAL
+ * (ourselves), each with its sentence in err.
+ */
+int inject_preflight(pid_t pid, struct err *err);
+
+#endif

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The planner: bytes and addresses in, a plan out.  Pure: no I/O, no process,
+ * no state; any thread may call it.  Bytes may be foreign and hostile.
+ */
+#ifndef UKP_PLAN_PLAN_H
+#define UKP_PLAN_PLAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "wire/site.h"
+#include "ukprobes/pt_regs.h"
+
+/* Why an instruction can't be probed; plan_reason() has the words. */
+enum plan_refusal {
+	PLAN_OK,
+	PLAN_UNDECODABLE,   /* -EILSEQ */
+	PLAN_NOT_BOUNDARY,  /* -EILSEQ: inside an instruction */
+	PLAN_BREAKPOINT,    /* -EILSEQ: int3, int1 or int n is there already */
+	PLAN_STACK_SEGMENT, /* -EINVAL: mov ss / pop ss */
+	PLAN_OUT_OF_REACH,  /* -ENOSPC: a rip operand can't be reached from the slot */
+	PLAN_STACK_CALL,    /* -EOPNOTSUPP: call through memory that its own push overwrites,
+			       or call *%rsp */
+	PLAN_BRANCH_PREFIX, /* -EOPNOTSUPP: 16-bit branch */
+	PLAN_FAR,	    /* -EOPNOTSUPP: far call, jmp or ret, iret, sysret, ... */
+	PLAN_XBEGIN,	    /* -EOPNOTSUPP: transactions abort in the copy */
+	PLAN_TOO_LONG,	    /* -ENOSPC: generated code does not fit its slot */
+	PLAN_REFUSALS,
+};
+
+int plan_errno(enum plan_refusal why);
+const char *plan_reason(enum plan_refusal why);
+
+/*
+ * Control flow as data, for a caller that must know where a control-flow
+ * instruction goes (post handlers run after it).
+ */
+enum plan_flow {
+	PLAN_FLOW_NONE,
+	PLAN_FLOW_JMP,	    /* to target */
+	PLAN_FLOW_JCC,	    /* cond: low nibble of the opcode */
+	PLAN_FLOW_LOOP,	    /* cond: 0 loopne, 1 loope, 2 loop, 3 j(e/r)cxz */
+	PLAN_FLOW_CALL,	    /* to target */
+	PLAN_FLOW_JMP_IND,  /* to the operand */
+	PLAN_FLOW_CALL_IND, /* to the operand */
+	PLAN_FLOW_RET,	    /* imm: bytes popped after the address */
+};
+
+struct plan_insn {
+	uint8_t len;
+	uint8_t flow;	  /* enum plan_flow */
+	uint8_t cond;
+	uint8_t ecx;	  /* LOOP: counts in ecx, not rcx */
+	uint16_t imm;
+	bool mem;	  /* *_IND: the operand is in memory */
+	int8_t reg;	  /* *_IND: register number 0..15 when !mem */
+	int8_t base;	  /* memory operand: register numbers, -1 none, 16 rip */
+	int8_t index;
+	uint8_t scale;
+	uint8_t seg;	  /* 0, or 'f', 'g' */
+	bool addr32;	  /* effective address is truncated to 32 bits */
+	int64_t disp;	  /* for rip: the absolute address */
+	uint64_t target;  /* JMP, JCC, LOOP, CALL */
+	bool is_syscall;
+};
+
+/* Decode one instruction.  avail may be less than 15. */
+enum plan_refusal plan_decode(const uint8_t *code, size_t avail, uint64_t addr, struct plan_insn *insn);
+
+/*
+ * Is addr an instruction boundary of the code that starts at func?  code holds
+ * size bytes from func on.  Linear decode, the kernel's way.
+ */
+enum plan_refusal plan_boundary(const uint8_t *code, size_t size, uint64_t func, uint64_t addr);
+
+struct plan_request {
+	const uint8_t *code; /* the original bytes at addr */
+	size_t avail;	     /* how many of them may be read */
+	uint64_t addr;
+	uint64_t slot;	     /* address where the copy will run */
+	/*
+	 * post: fall-through exits go to this address instead of back; there
+	 * the return address pushed below the red zone is inside the slot, see
+	 * plan_copy().  0: straight back.
+	 */
+	uint64_t post;
+};
+
+/*
+ * Generate the out-of-line copy of one instruction.
+ *
+ * Fills out (UKP_SLOT_SIZE bytes, the unused rest int3) and site (addr, slot,
+ * len, slot_len, orig, pc map, UKP_SITE_CONTROL/POST); the other fields of site
+ * are left alone.  Nothing is written on refusal.
+ *
+ * With post, an instruction without control flow is followed by
+ *	lea -128(%rsp),%rsp ; call post
+ * and post returns by itself to addr + len (it finds the site by the pushed
+ * return address and undoes the 136 bytes).  Control flow ignores post: its
+ * caller emulates with plan_emulate().
+ */
+enum plan_refusal plan_copy(const struct plan_request *req, uint8_t out[UKP_SLOT_SIZE], struct ukp_site *site);
+
+/*
+ * Do what a control-flow instruction does, on regs: changes ip, sp, cx.  Reads
+ * and writes memory through plain pointers of this process.  fs and gs bases
+ * are needed for operands with those segments.  Freestanding.
+ */
+void plan_emulate(const struct plan_insn *insn, uint64_t addr, struct pt_regs *regs, uint64_t fsbase, uint64_t gsbase);
+
+/* The original pc and sp for a pc inside a site's slot; false if it is no boundary. */
+bool plan_original(const struct ukp_site *site, uint64_t pc, uint64_t sp, uint64_t *orig_pc, uint64_t *orig_sp);
+
+#endif

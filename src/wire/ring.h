@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The ring that carries records: many writers inside the target, one reader
+ * outside, no wake-ups.  One ring a CPU.
+ *
+ * A ring is 2^k sub-buffers of 2^sub_shift bytes.  Positions grow for ever:
+ * sub-buffer number n = pos >> sub_shift lies at index n % nr_subs.
+ *
+ *   writer  cmpxchg head -> the record's place; entering sub-buffer n needs
+ *           avail[n % nr] == n.   avail > n: quarantined, step over it.
+ *           avail < n: not read yet: the record is dropped, lost++.
+ *           What remains of a left sub-buffer becomes one PAD record (or, less
+ *           than 8 bytes never remain: lengths are multiples of 8).
+ *   commit  word := DONE|len (release), then committed[idx] += len.
+ *   reader  consumes n in order, clears it, waits until committed == its size,
+ *           zeroes committed, then avail := n + nr (release).
+ *           A record left open (its thread was taken away by longjmp, say) is
+ *           passed over after a time: the rest of n is read, avail :=
+ *           UINT64_MAX keeps writers out until the count is complete, then
+ *           avail := the first number of this index beyond a whole lap ahead
+ *           of head.
+ *
+ *   word        written by                read by
+ *   head        writers (cmpxchg)         all
+ *   lost, seq   writers (locked add)      reader
+ *   avail       reader (release)          writers (acquire)
+ *   committed   writers (locked add),     reader
+ *               reader zeroes it while no writer can be in it
+ */
+#ifndef UKP_WIRE_RING_H
+#define UKP_WIRE_RING_H
+
+#include <stdint.h>
+
+struct ukp_sub {
+	uint64_t avail;	    /* number that may be entered */
+	uint64_t committed; /* bytes */
+	uint64_t pad[6];    /* a cache line each */
+};
+
+struct ukp_ring {
+	uint64_t head;
+	uint64_t lost;
+	uint32_t seq;
+	uint32_t nr_subs;
+	uint32_t sub_shift;
+	uint32_t off_data; /* from this header to the data */
+	uint64_t pad[4];
+	struct ukp_sub subs[]; /* nr_subs, then data at off_data */
+};
+
+/* Bytes from one ring's header to the next one's. */
+static inline uint64_t ukp_ring_stride(uint32_t nr_subs, uint32_t sub_shift)
+{
+	uint64_t head = sizeof(struct ukp_ring) + nr_subs * sizeof(struct ukp_sub);
+
+	return ((head + 4095) & ~4095ull) + ((uint64_t)nr_subs << sub_shift);
+}
+
+#endif

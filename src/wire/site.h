@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A probed instruction and the code generated for it, as the planner describes
+ * them and as the engine reads them on a hit.
+ *
+ *   text   ... cc yy zz ...            slot   xx yy zz   e9 .. .. .. ..
+ *              ^ addr, len 3                  ^ slot     ^ back to addr + len
+ *
+ * The PC map says, for each instruction boundary inside the generated code,
+ * which original PC it stands for and what to add to sp to have the original
+ * sp there.  Fault translation, parking and unwinding read nothing else.
+ *
+ * Who writes: the planner's caller (broker or library), before the site is
+ * published.  Who reads: the engine on a hit, at any time.  Nothing changes
+ * afterwards but action (published with release) and the two counters.
+ */
+#ifndef UKP_WIRE_SITE_H
+#define UKP_WIRE_SITE_H
+
+#include <stdint.h>
+
+#define UKP_INSN_MAX	 15
+#define UKP_SLOT_SIZE	 64 /* bytes of generated code a site, at most */
+#define UKP_SITE_PCS	 8
+
+/*
+ * One boundary: at slot + off the original thread would have pc = addr +
+ * delta and sp = sp + sp_adj.
+ */
+struct ukp_pc {
+	uint8_t off;
+	uint8_t flags; /* UKP_PC_* */
+	int16_t sp_adj;
+	int32_t delta;
+};
+
+#define UKP_PC_BEFORE 1 /* the original instruction has not run yet */
+#define UKP_PC_AFTER  2 /* it has */
+
+enum {
+	UKP_SITE_CONTROL = 1, /* changes control flow: no fall-through exit */
+	UKP_SITE_POST = 2,    /* the slot ends in the post-handler stub */
+	UKP_SITE_GONE = 4,    /* its text was unmapped */
+	UKP_SITE_INTERNAL = 8,/* planted for ourselves, listed by nobody */
+};
+
+struct ukp_site {
+	uint64_t addr;	 /* of the probed instruction */
+	uint64_t slot;	 /* of its out-of-line copy */
+	uint32_t action; /* first action, offset in the control area; 0: none */
+	uint8_t len;	 /* of the original instruction */
+	uint8_t slot_len;
+	uint8_t npc;
+	uint8_t flags;	 /* UKP_SITE_* */
+	uint8_t orig[UKP_INSN_MAX + 1];
+	uint64_t nmissed; /* hits that ran no action */
+	uint64_t reserved;
+	struct ukp_pc pc[UKP_SITE_PCS];
+};
+
+#endif
