@@ -66,12 +66,18 @@ struct plan_insn {
 	bool is_syscall;
 };
 
-/* Decode one instruction.  avail may be less than 15. */
+/*
+ * Decode one instruction.  avail may be less than 15.  On a refusal insn->len
+ * is the length all the same, or 0 where it is unknown or depends on the CPU's
+ * maker (16-bit branches).
+ */
 enum plan_refusal plan_decode(const uint8_t *code, size_t avail, uint64_t addr, struct plan_insn *insn);
 
 /*
  * Is addr an instruction boundary of the code that starts at func?  code holds
- * size bytes from func on.  Linear decode, the kernel's way.
+ * size bytes from func on.  Linear decode, the kernel's way: what can't be
+ * probed is passed over, what can't be decoded is the refusal.  Whether the
+ * instruction at addr itself can be probed is for plan_copy() to say.
  */
 enum plan_refusal plan_boundary(const uint8_t *code, size_t size, uint64_t func, uint64_t addr);
 
@@ -82,8 +88,8 @@ struct plan_request {
 	uint64_t slot;	     /* address where the copy will run */
 	/*
 	 * post: fall-through exits go to this address instead of back; there
-	 * the return address pushed below the red zone is inside the slot, see
-	 * plan_copy().  0: straight back.
+	 * the return address pushed below the red zone is inside the slot,
+	 * see plan_copy().  0: straight back.
 	 */
 	uint64_t post;
 };
@@ -98,15 +104,21 @@ struct plan_request {
  * With post, an instruction without control flow is followed by
  *	lea -128(%rsp),%rsp ; call post
  * and post returns by itself to addr + len (it finds the site by the pushed
- * return address and undoes the 136 bytes).  Control flow ignores post: its
- * caller emulates with plan_emulate().
+ * return address, which is below slot + slot_len and in the PC map, and undoes
+ * the 136 bytes).  Control flow ignores post: its caller emulates with
+ * plan_emulate().
+ *
+ * No copy uses a register or changes a flag.  A call through memory pushes
+ * before it reads: operands that count from rsp and would be overwritten are
+ * refused, others that point below rsp can't be seen here.
  */
 enum plan_refusal plan_copy(const struct plan_request *req, uint8_t out[UKP_SLOT_SIZE], struct ukp_site *site);
 
 /*
  * Do what a control-flow instruction does, on regs: changes ip, sp, cx.  Reads
  * and writes memory through plain pointers of this process.  fs and gs bases
- * are needed for operands with those segments.  Freestanding.
+ * are needed for operands with those segments.  Freestanding.  The memory is
+ * accessed before regs change: a fault in here leaves them as they were.
  */
 void plan_emulate(const struct plan_insn *insn, uint64_t addr, struct pt_regs *regs, uint64_t fsbase, uint64_t gsbase);
 
