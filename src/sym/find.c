@@ -125,7 +125,7 @@ static bool is_path(const struct sym_proc *p, const struct sym_module *m, const 
 
 static bool is_base(const struct sym_proc *p, const struct sym_module *m, const char *name)
 {
-	return !strcmp(m->name, name);
+	return !strcmp(m->name, name) || (m->vdso && !strcmp(name, "vdso"));
 }
 
 static bool is_exe_name(const struct sym_proc *p, const struct sym_module *m, const char *name)

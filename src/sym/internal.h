@@ -75,7 +75,7 @@ struct symbol {
 	uint32_t hash;
 	uint32_t next; /* in the chain of its name's bucket; index + 1 */
 	uint16_t section;
-	bool func, ifunc, global, sized;
+	bool func, ifunc, global, old;
 };
 
 struct fde {

@@ -20,6 +20,8 @@ void symbol_fill(struct sym_module *m, const struct symbol *s, struct sym_symbol
 		.func = s->func,
 		.ifunc = s->ifunc,
 		.global = s->global,
+		.old = s->old,
+		.version = s->version ? s->version : "",
 	};
 }
 
@@ -36,6 +38,8 @@ static bool is_better(const struct sym_symbol *a, const struct sym_symbol *b)
 		return a->global;
 	if (a->module->exe != b->module->exe)
 		return a->module->exe;
+	if (a->module == b->module && a->old != b->old)
+		return b->old;
 	return a->addr < b->addr;
 }
 
@@ -173,14 +177,18 @@ int sym_bounds(struct sym_proc *p, uint64_t addr, uint64_t *start, uint64_t *end
 
 int sym_format(struct sym_proc *p, uint64_t addr, char *buf, size_t len)
 {
+	const char *module;
 	struct sym_symbol s;
 	uint64_t off;
+	bool bare;
 
 	if (!sym_resolve(p, addr, &s, &off))
 		return snprintf(buf, len, "0x%lx", (unsigned long)addr);
-	return snprintf(buf, len, "%s+0x%lx/0x%lx%s%s%s", s.name, (unsigned long)off,
-	                (unsigned long)s.size, s.module->exe ? "" : " [",
-	                s.module->exe ? "" : s.module->name, s.module->exe ? "" : "]");
+	module = s.module->exe ? "" : s.module->name;
+	bare = s.module->exe || s.module->vdso; /* whose name has brackets */
+	return snprintf(buf, len, "%s+0x%lx/0x%lx%s%s%s%s", s.name, (unsigned long)off,
+			(unsigned long)s.size, *module ? " " : "", bare ? "" : "[", module,
+			bare ? "" : "]");
 }
 
 int sym_for_each_func(struct sym_proc *p, struct sym_module *module, const char *glob,

@@ -42,7 +42,11 @@ const struct sym_map *sym_map_find(const struct sym_proc *p, uint64_t addr);
 
 size_t sym_nr_modules(const struct sym_proc *p);
 struct sym_module *sym_module_at(const struct sym_proc *p, size_t i);
-/* By base name (with or without version suffix: "libc" and "libc.so" match libc.so.6) or path. */
+/*
+ * By path (links to it too), else base name, else, for the executable, its
+ * argv[0] or command name, else base name without version: "libc" and "libc.so"
+ * match libc.so.6, unless several different files match so: then NULL.
+ */
 struct sym_module *sym_module_find(struct sym_proc *p, const char *name);
 struct sym_module *sym_module_of(struct sym_proc *p, uint64_t addr);
 const char *sym_module_name(const struct sym_module *m); /* base name */
@@ -61,12 +65,15 @@ struct sym_symbol {
 	bool func;	/* or an object */
 	bool ifunc;	/* addr is the resolver */
 	bool global;
+	bool old;	     /* name@VER, kept for old programs; not name@@VER, the default */
+	const char *version; /* "" when none is known */
 };
 
 /*
  * All definitions of name in module (NULL: everywhere), at most max, best
  * first: .symtab, .dynsym, .gnu_debugdata if there.  Aliases at one address count once,
- * versions (name@VER) match by name.  Returns how many there are.
+ * versions (name@VER) match by name, defaults before old ones; "name@VER" as
+ * name asks for one version.  Returns how many there are.
  */
 size_t sym_lookup(struct sym_proc *p, struct sym_module *module, const char *name,
 		  struct sym_symbol *out, size_t max);
@@ -83,7 +90,8 @@ int sym_bounds(struct sym_proc *p, uint64_t addr, uint64_t *start, uint64_t *end
 
 /*
  * The bytes that the file has for [addr, addr + len): the reference for
- * planning and for restoring.  -ENOENT: no file behind; -EIO: short.
+ * planning and for restoring.  The vdso's are our own vdso's, if it is the same.
+ * -ENOENT: no file behind (or gone and not to be reopened); -EIO: short.
  */
 int sym_original(struct sym_proc *p, uint64_t addr, void *buf, size_t len);
 
@@ -95,14 +103,18 @@ int sym_for_each_func(struct sym_proc *p, struct sym_module *module, const char 
 size_t sym_suggest(struct sym_proc *p, struct sym_module *module, const char *name,
 		   const char **out, size_t max);
 
-/* "sym+0x12/0x80", with " [module]" unless it is the executable; "0x..." when unknown. */
+/*
+ * "sym+0x12/0x80", with " [module]" unless it is the executable; "0x..." when
+ * unknown.  Returns what snprintf does.
+ */
 int sym_format(struct sym_proc *p, uint64_t addr, char *buf, size_t len);
 
 /*
  * Compare all executable file mappings with their files.  mem reads the target
  * (returns bytes read or -errno).  Bytes that relocations may change are left
  * aside.  Calls diff for each run of differing bytes.  Returns the number of
- * differing bytes, or -errno.
+ * differing bytes, or -errno; -ENOENT: nothing differs, but for some mapping
+ * there was no file to compare with (err names it).
  */
 typedef ssize_t (*sym_mem_fn)(void *arg, uint64_t addr, void *buf, size_t len);
 struct sym_diff {

@@ -104,10 +104,11 @@ static bool classify(const struct table *tab, const Elf64_Sym *s, struct symbol 
 	}
 }
 
-static const char *version_of(const struct table *tab, uint64_t i)
+static const char *version_of(const struct table *tab, uint64_t i, bool *old)
 {
 	unsigned int v = i < tab->nr_versym ? tab->versym[i] & 0x7fff : 0;
 
+	*old = i < tab->nr_versym && (tab->versym[i] & 0x8000);
 	return tab->version && v < MAX_VERSIONS ? tab->version[v] : NULL;
 }
 
@@ -123,13 +124,13 @@ static bool add(struct symtab *t, const struct table *tab, uint64_t i)
 	ph = image_segment(tab->main, s->st_value);
 	if (new.size > ph->p_memsz - (new.addr - ph->p_vaddr))
 		new.size = ph->p_memsz - (new.addr - ph->p_vaddr);
-	new.sized = new.size;
 	new.section = s->st_shndx;
 	new.name = tab->str + s->st_name;
 	if (!scan_name(t, new.name, tab->str_size - s->st_name, &new.hash, &new.version))
 		return t->name_bytes < NAME_BYTES_MAX;
+	new.old = new.version && new.version[-2] != '@';
 	if (!new.version)
-		new.version = version_of(tab, i);
+		new.version = version_of(tab, i, &new.old);
 	if (t->nr >= UINT32_MAX - 1 || sym_grow(&t->sym, &t->room, t->nr, sizeof(new)))
 		return false;
 	t->sym[t->nr++] = new;

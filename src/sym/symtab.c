@@ -79,6 +79,7 @@ static void merge(struct symbol *into, const struct symbol *from)
 	into->func |= from->func;
 	into->ifunc |= from->ifunc;
 	into->global |= from->global;
+	into->old |= from->old;
 	if (from->size > into->size)
 		into->size = from->size;
 	if (!into->version)
