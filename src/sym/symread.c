@@ -40,7 +40,7 @@ static size_t scan_name(struct symtab *t, const char *name, uint64_t room, uint3
 	for (n = 0; n < room && name[n]; n++) {
 		unsigned char c = (unsigned char)name[n];
 
-		if (c < 0x20 || c == 0x7f || n == NAME_LEN_MAX)
+		if (c < 0x20 || c == 0x7f || n == NAME_LEN_MAX || (c == '@' && !n))
 			return 0;
 		if (c == '@' && n && !*version) {
 			bare = n;
