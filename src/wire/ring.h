@@ -6,19 +6,26 @@
  * A ring is 2^k sub-buffers of 2^sub_shift bytes.  Positions grow for ever:
  * sub-buffer number n = pos >> sub_shift lies at index n % nr_subs.
  *
- *   writer  cmpxchg head -> the record's place; entering sub-buffer n needs
- *           avail[n % nr] == n.   avail > n: quarantined, step over it.
+ *   writer  cmpxchg head -> the record's place.  Entering sub-buffer n needs
+ *           avail[n % nr] == n.   avail > n: quarantined, look at n + 1, at most
+ *           a lap; the head moves only to where a record was found room.
  *           avail < n: not read yet: the record is dropped, lost++.
- *           What remains of a left sub-buffer becomes one PAD record (or, less
+ *           What remains of a left sub-buffer becomes one PAD record (less
  *           than 8 bytes never remain: lengths are multiples of 8).
  *   commit  word := DONE|len (release), then committed[idx] += len.
- *   reader  consumes n in order, clears it, waits until committed == its size,
+ *   reader  consumes the numbers n in order and passes by those that it has not
+ *           published.  At the end of n, when committed == its size: clears it,
  *           zeroes committed, then avail := n + nr (release).
  *           A record left open (its thread was taken away by longjmp, say) is
- *           passed over after a time: the rest of n is read, avail :=
- *           UINT64_MAX keeps writers out until the count is complete, then
- *           avail := the first number of this index beyond a whole lap ahead
- *           of head.
+ *           passed over after a time and the rest of n is read.
+ *           At the end of n with committed short of its size: avail :=
+ *           UINT64_MAX makes writers look further until the count is complete.
+ *           Then it is cleared and avail := the first number of this index
+ *           beyond all that were ever published: the head can't be there yet,
+ *           and from the highest one it is within a lap's reach.
+ *
+ * nr_subs records that are left open for ever, each in another sub-buffer, end
+ * a ring: from then on all is counted as lost.
  *
  *   word        written by                read by
  *   head        writers (cmpxchg)         all
