@@ -51,8 +51,9 @@ static struct ukp_sub *sub_of(struct ukp_ring *r, uint64_t n)
 
 /*
  * Where a record of len bytes goes when the head is at head.  Judged by values
- * that may be old, but only right as long as head has not moved: then nobody
- * has entered a sub-buffer beyond it, so an avail that says yes still does.
+ * that may be old, but right as long as head has not moved: then nobody has
+ * entered a sub-buffer beyond it, so an avail that says yes still does; and
+ * the reader publishes nothing that would make a no wrong (wire/check_ring.c).
  */
 static uint64_t find_place(struct ukp_ring *r, uint64_t head, uint32_t len)
 {
@@ -129,7 +130,8 @@ struct ukp_rec *ukp_ring_reserve(struct ukp_ring *r, uint32_t len, uint64_t *pos
 		uint64_t head, place;
 
 		UKP_STEP();
-		head = __atomic_load_n(&r->head, __ATOMIC_RELAXED);
+		/* Acquire: an avail that is loaded afterwards isn't older. */
+		head = __atomic_load_n(&r->head, __ATOMIC_ACQUIRE);
 		place = find_place(r, head, len);
 		if (place == NOWHERE)
 			break;

@@ -58,7 +58,9 @@ static void start_ring(struct ukp_ring_reader *rr, unsigned char *at, const stru
 	rr->last_seq = 0;
 	rr->head = 0;
 	rr->newest = g->nr_subs - 1;
+	rr->held = 0;
 	rr->quarantined = 0;
+	rr->hold = 0;
 	rr->have = 0;
 	rr->blocked = 0;
 	rr->pass = 0;

@@ -72,7 +72,9 @@ struct ukp_ring_reader {
 	uint32_t last_seq;    /* ring->seq when last looked at */
 	uint64_t head;        /* ring->head when last looked at */
 	uint64_t newest;      /* highest number ever published */
+	uint64_t held;        /* bit i: index i is to be published when hold ends */
 	uint32_t quarantined; /* how many sub-buffers are */
+	uint8_t hold;         /* until newest is entered: publish nothing beyond it */
 	uint8_t have;         /* view holds a record that wasn't consumed */
 	uint8_t blocked;
 	uint8_t pass; /* the place that blocks is to be passed over */

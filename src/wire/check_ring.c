@@ -78,18 +78,49 @@ static void clear(const struct ukp_reader *rd, struct ukp_ring_reader *rr, uint3
 }
 
 /*
- * Quarantined sub-buffers whose last writer has finished come back, under a
- * number that is beyond all published ones: writers pass by any smaller one
- * of that index, or already have.
+ * A quarantined sub-buffer comes back under x, a number that is beyond all
+ * published ones.  A writer that looked at its avail just before may still
+ * step over x, once a number beyond x is published, and nobody would ever fill
+ * it.  So no such number is published until head shows that x was entered:
+ * then that writer's cmpxchg fails.  It costs no room, for nobody could get
+ * beyond x before.
  */
-static void readmit(const struct ukp_reader *rd, struct ukp_ring_reader *rr)
+static void publish_again(const struct ukp_reader *rd, struct ukp_ring_reader *rr, uint32_t index)
 {
-	for (uint32_t i = 0; rr->quarantined && i < rd->geo.nr_subs; i++) {
+	uint64_t x = rr->newest + 1;
+
+	x += index_of(rd, index - x);
+	publish(rr, index, x);
+	rr->hold = 1;
+}
+
+static void publish_next(const struct ukp_reader *rd, struct ukp_ring_reader *rr, uint32_t index)
+{
+	uint64_t next = rr->avail[index] + rd->geo.nr_subs;
+
+	if (rr->hold && next > rr->newest) {
+		rr->held |= 1ull << index;
+	} else {
+		rr->held &= ~(1ull << index);
+		publish(rr, index, next);
+	}
+}
+
+/* What was held back, and quarantined sub-buffers whose last writer has finished. */
+static void publish_late(const struct ukp_reader *rd, struct ukp_ring_reader *rr)
+{
+	/* Nothing was published since: x is the newest. */
+	if (rr->hold && load(&rr->ring->head) > rr->newest << rd->geo.sub_shift)
+		rr->hold = 0;
+	for (uint32_t i = 0; rr->held && !rr->hold && i < rd->geo.nr_subs; i++)
+		if (rr->held >> i & 1)
+			publish_next(rd, rr, i);
+	for (uint32_t i = 0; rr->quarantined && !rr->hold && i < rd->geo.nr_subs; i++) {
 		if (rr->avail[i] != UINT64_MAX || !complete(rd, rr, i))
 			continue;
 		clear(rd, rr, i);
 		rr->quarantined--;
-		publish(rr, i, rr->newest + 1 + index_of(rd, i - index_of(rd, rr->newest + 1)));
+		publish_again(rd, rr, i);
 	}
 }
 
@@ -114,7 +145,7 @@ static void leave_sub(const struct ukp_reader *rd, struct ukp_ring_reader *rr)
 
 	if (complete(rd, rr, index)) {
 		clear(rd, rr, index);
-		publish(rr, index, rr->sub + rd->geo.nr_subs);
+		publish_next(rd, rr, index);
 	} else {
 		rr->quarantined++;
 		publish(rr, index, UINT64_MAX);
@@ -270,7 +301,7 @@ enum ukp_read ukp_reader_peek(struct ukp_reader *rd, uint32_t ring, const struct
 	*out = &rr->view;
 	if (rr->have)
 		return UKP_READ_RECORD;
-	readmit(rd, rr);
+	publish_late(rd, rr);
 	if (rr->avail[index_of(rd, rr->sub)] != rr->sub)
 		seek(rd, rr, rr->sub);
 	/* One more than can be full: a hostile head must not keep us here. */

@@ -23,9 +23,12 @@
  *           Then it is cleared and avail := the first number of this index
  *           beyond all that were ever published: the head can't be there yet,
  *           and from the highest one it is within a lap's reach.
+ *           Nothing beyond that number is published until it was entered, lest
+ *           a writer that saw UINT64_MAX a moment ago step over it.
  *
- * nr_subs records that are left open for ever, each in another sub-buffer, end
- * a ring: from then on all is counted as lost.
+ * Records that are left open for ever in all sub-buffers but one, each in
+ * another, end a ring: a writer leaves the last one only for a free one.  From
+ * then on all is counted as lost.
  *
  *   word        written by                read by
  *   head        writers (cmpxchg)         all
