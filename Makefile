@@ -31,7 +31,7 @@ comma    := ,
 LIBS     := -lZydis -lZycore -ldw -lelf -lpthread
 
 free_zones   := engine engine/x86 wire
-hosted_zones := base plan plan/x86 sym lang inject patch session front lib agent
+hosted_zones := base plan plan/x86 sym lang inject inject/x86 patch session front lib agent
 
 src_of    = $(wildcard src/$(1)/*.c src/$(1)/*.S)
 obj_of    = $(patsubst src/%,$(O)/obj/%.o,$(call src_of,$(1)))

@@ -8,8 +8,9 @@
  *	inject_release()        as if nothing had been; no tracer stays
  *
  * Blocking system calls of the target go on: the kernel restarts most; the
- * ones that would return EINTR (epoll_wait and kin) are rewound, unless a
- * signal that the thread would take is pending.
+ * ones that would return EINTR (epoll_wait and kin) are made to restart too,
+ * unless a handler of the program's runs first: then they return EINTR, as
+ * they would have done without us.
  *
  * A struct inject belongs to the thread that made it (ptrace's rule).
  */
@@ -31,6 +32,12 @@ struct inject_thread {
 	pid_t ns_tid;	/* in the target's innermost one */
 	struct user_regs_struct regs; /* at the stop; changed by inject_set_regs() */
 	uint64_t sigblk; /* blocked signals, bit n-1 */
+	/*
+	 * regs.rax was changed from -EINTR to the kernel's "restart if no
+	 * handler runs".  Whether for this or by the kernel itself: a thread
+	 * with orig_rax >= 0 and rax in -516..-512 executes the syscall
+	 * instruction at rip - 2 next.
+	 */
 	bool syscall_rewound;
 };
 
@@ -42,9 +49,16 @@ pid_t inject_pid(const struct inject *t);
 /*
  * Stop every thread, those born meanwhile too.  -EBUSY: another tracer (named
  * in err); -EPERM; -ESRCH; -ETIMEDOUT: a thread did not stop in a second (all
- * others are released again).
+ * others are released again; see inject_settle()).
  */
 int inject_seize(struct inject *t, struct err *err);
+/*
+ * After -ETIMEDOUT: a thread that fell into an uninterruptible sleep while it
+ * was being seized can't be let go before it wakes up, and would stand still
+ * then.  Returns how many there are still; call it now and then until 0.  The
+ * end of the calling thread lets them go too.
+ */
+size_t inject_settle(struct inject *t);
 /* Let all run on, detached.  Signals that came meanwhile are delivered. */
 void inject_release(struct inject *t);
 bool inject_held(const struct inject *t);
@@ -52,11 +66,12 @@ bool inject_held(const struct inject *t);
 /* The threads while held. */
 size_t inject_nr_threads(const struct inject *t);
 struct inject_thread *inject_thread_at(struct inject *t, size_t i);
-/* Change where a thread goes on; takes effect at release (and for inject_step). */
+/* Change where a thread goes on; takes effect at release. */
 int inject_set_regs(struct inject *t, size_t i, const struct user_regs_struct *regs);
 /*
- * Let everything run for about us microseconds and stop it again (used while
- * threads leave code that is going away).
+ * Let everything run for about us microseconds, detached, and stop it again
+ * (used while threads leave code that is going away).  On failure nothing is
+ * held.  Indices and pointers of threads are new afterwards.
  */
 int inject_breathe(struct inject *t, unsigned int us, struct err *err);
 
@@ -64,12 +79,18 @@ int inject_breathe(struct inject *t, unsigned int us, struct err *err);
  * A system call in the target, by one stopped thread with all its signals
  * blocked meanwhile and its registers, vector state and mask as before
  * afterwards.  Several calls between begin and end cost one save and restore.
- * Returns the call's result (negative errno as the kernel gives it).
+ * Returns the call's result (negative errno as the kernel gives it); -ESRCH
+ * also if the target was killed.  -EPERM from inject_begin(): a seccomp filter
+ * that we may not suspend.
  */
 int inject_begin(struct inject *t, struct err *err);
 long inject_syscall(struct inject *t, long nr, long a, long b, long c, long d, long e, long f);
 void inject_end(struct inject *t);
-/* Memory of the target for arguments between begin and end, on its stack below the red zone. */
+/*
+ * Memory of the target for arguments between begin and end: on its stack below
+ * the red zone, with the contents put back, or mapped for the time where the
+ * stack has no room.  0: none to be had.
+ */
 uint64_t inject_scratch(struct inject *t, size_t len);
 
 /* Through /proc/PID/mem: reaches pages that are r-x.  0 or -errno (-EIO: short). */
@@ -80,9 +101,12 @@ int inject_mem_fd(const struct inject *t);
 /*
  * Launch: the caller has forked a child that waits in inject_child_wait();
  * inject_exec() (in the tracer) lets it exec and returns with the new program
- * held at its entry point: libraries mapped, main not called.
+ * held at its entry point: libraries mapped, main not called.  fd is one end
+ * of a stream socket pair each, closed on exec.  -ECHILD: the child ended
+ * before (its exec failed; the caller reaps it and knows its status).  After
+ * any other failure the child has been killed.
  */
-int inject_child_wait(int fd); /* in the child, before its exec */
+int inject_child_wait(int fd); /* in the child, before its exec; 0 or -errno: don't exec */
 int inject_exec(struct inject **ret, pid_t pid, int fd, struct err *err);
 
 /*

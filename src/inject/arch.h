@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/* What depends on the CPU in holding a thread and calling in it. */
+#ifndef UKP_INJECT_ARCH_H
+#define UKP_INJECT_ARCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/user.h>
+
+#define ARCH_RED_ZONE 128
+
+/* The instruction that enters the kernel: its place in buf, or -1. */
+long arch_find_syscall(const uint8_t *buf, size_t len);
+extern const uint8_t arch_syscall_insn[2];
+
+/* Can this thread run a 64-bit system call from where it stands? */
+bool arch_can_call(const struct user_regs_struct *regs);
+uint64_t arch_sp(const struct user_regs_struct *regs);
+/* regs become those of a system call at pc, and no call of the kernel's to restart. */
+void arch_set_call(struct user_regs_struct *regs, uint64_t pc, long nr, const long args[6]);
+long arch_result(const struct user_regs_struct *regs);
+void arch_set_pc(struct user_regs_struct *regs, uint64_t pc);
+uint64_t arch_pc(const struct user_regs_struct *regs);
+
+/* Number of the call that the thread was stopped in, -1 if it was in user mode. */
+long arch_syscall_nr(const struct user_regs_struct *regs);
+/* The kernel will execute the call again on resuming (unless a handler runs first). */
+bool arch_restarts(const struct user_regs_struct *regs);
+/* Turns a call that was about to return -EINTR into one that restarts without a handler. */
+void arch_restart_nohand(struct user_regs_struct *regs);
+
+/* int3: what it is, and how far the PC is past it. */
+extern const uint8_t arch_trap_insn[];
+#define ARCH_TRAP_LEN 1
+#define ARCH_TRAP_ADVANCE 1
+
+#endif

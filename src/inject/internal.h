@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Shared by the files of this zone.
+ *
+ * A thread of the target is here in one of these states:
+ *
+ *	RUNNING		seized by us, an interrupt is pending, no stop seen yet
+ *	STOPPED		in an event stop of PTRACE_INTERRUPT (or a group stop)
+ *	DYING		killed under our hands, not reaped yet
+ *	GONE		nothing of it is left that we could or must wait for
+ *
+ * Only event stops are kept.  A signal-delivery stop that comes first is
+ * answered with the signal itself: the kernel then builds the handler's frame
+ * (or ignores, stops, kills) and runs into the pending interrupt before the
+ * first instruction in user mode.  So no signal is ever carried in our memory,
+ * and the registers of a held thread are always those with which the kernel's
+ * own restart of system calls works.
+ */
+#ifndef UKP_INJECT_INTERNAL_H
+#define UKP_INJECT_INTERNAL_H
+
+#include "inject/inject.h"
+
+enum thread_state { THREAD_RUNNING, THREAD_STOPPED, THREAD_DYING, THREAD_GONE };
+
+struct thread {
+	struct inject_thread pub;
+	enum thread_state state;
+	bool known; /* pub is filled for this stop */
+};
+
+/* A piece of the target's stack that is lent to arguments. */
+struct scratch {
+	uint64_t addr;
+	size_t len;
+	void *saved; /* NULL: mapped for us in the target, to be unmapped */
+};
+
+#define XSTATE_MAX 32768
+#define SCRATCH_MAX 16
+
+struct sud { /* struct ptrace_sud_config of Linux 6.4 */
+	uint64_t mode, selector, offset, len;
+};
+
+struct remote {
+	bool active;
+	bool moved; /* it ran: no longer in the event stop in which it was found */
+	bool dead;
+	size_t worker;
+	struct user_regs_struct saved;
+	uint64_t sigblk;
+	uint8_t xstate[XSTATE_MAX];
+	size_t xstate_len;
+	uint64_t rseq_at, rseq_cs; /* the word that names a critical section */
+	struct sud sud;
+	uint64_t low; /* scratch is below this */
+	struct scratch scratch[SCRATCH_MAX];
+	size_t nr_scratch;
+};
+
+struct inject {
+	pid_t pid;
+	int mem_fd;
+	bool own_child;    /* its exit status is the caller's to reap */
+	bool other_pid_ns; /* tids there are not those here */
+	bool held;
+	uint64_t gadget; /* a syscall instruction in the target; 0: not found yet */
+	struct thread *threads;
+	size_t nr, cap;
+	struct remote remote;
+};
+
+/* proc.c */
+int proc_read(const char *path, char *buf, size_t size); /* length or -errno; ends in NUL */
+int proc_status(pid_t pid, pid_t tid, char *buf, size_t size);
+const char *proc_field(const char *status, const char *name); /* after "Name:" and blanks */
+unsigned long proc_number(const char *status, const char *name, int base);
+char proc_state(pid_t pid, pid_t tid); /* R S D T t Z X; 0: no such thread */
+void proc_comm(pid_t pid, pid_t tid, char buf[32]);
+pid_t proc_live_tid(pid_t pid); /* the leader unless it is a zombie; 0: none */
+int64_t clock_us(void);
+
+/* wait.c */
+enum stop_kind { STOP_NONE, STOP_EVENT, STOP_SIGNAL, STOP_SYSCALL, STOP_EXEC, STOP_GONE };
+struct stop {
+	enum stop_kind kind;
+	int sig;    /* STOP_SIGNAL: which */
+	bool group; /* STOP_EVENT: the process is stopped by a signal */
+};
+void wait_peek(const struct inject *t, pid_t tid, struct stop *stop);
+int wait_stop(const struct inject *t, pid_t tid, int64_t deadline, struct stop *stop);
+void wait_relax(unsigned int *spins);
+bool wait_dead(const struct inject *t, pid_t tid);
+
+/* seize.c */
+int seize_rights(struct inject *t, pid_t tid, int error, struct err *err);
+int thread_add(struct inject *t, pid_t tid);       /* already seized */
+int seize_rest(struct inject *t, struct err *err); /* all who aren't in the list yet */
+void seize_reap(struct inject *t);
+
+/* mem.c */
+int mem_open(struct inject *t, struct err *err);
+int mem_find_syscall(struct inject *t);
+
+/* eintr.c */
+bool eintr_restartable(long nr);
+
+#endif

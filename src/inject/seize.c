@@ -1,0 +1,479 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Stopping all threads and letting them go.
+ *
+ * First every thread is seized (which doesn't stop it), then all are
+ * interrupted at once, then their stops are collected, and the task folder is
+ * read again until it shows nobody new: a stopped thread can't make another.
+ *
+ * A seized thread that doesn't stop can't be detached: ptrace has no call for
+ * it.  So nobody is seized before each thread has been seen outside of an
+ * uninterruptible sleep, and whoever slips into one all the same lingers in
+ * the list until inject_settle() or the next seize finds it stopped.
+ */
+#include "inject/internal.h"
+#include "inject/arch.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define STOP_WAIT 1000000 /* us */
+
+#ifndef PTRACE_GETSIGMASK
+#define PTRACE_GETSIGMASK 0x420a
+#endif
+
+/* Threads keep their order in the folder: the search starts where the last ended. */
+static bool thread_listed(const struct inject *t, pid_t tid, size_t *hint)
+{
+	size_t i;
+
+	for (i = 0; i < t->nr; i++) {
+		size_t at = (*hint + i) % t->nr;
+
+		if (t->threads[at].pub.tid == tid) {
+			*hint = at + 1;
+			return true;
+		}
+	}
+	return false;
+}
+
+int thread_add(struct inject *t, pid_t tid)
+{
+	struct thread *th;
+
+	if (t->nr == t->cap) {
+		size_t cap = t->cap ? 2 * t->cap : 16;
+
+		th = realloc(t->threads, cap * sizeof(*th));
+		if (!th)
+			return -ENOMEM;
+		t->threads = th;
+		t->cap = cap;
+	}
+	th = &t->threads[t->nr++];
+	memset(th, 0, sizeof(*th));
+	th->pub.tid = tid;
+	th->state = THREAD_RUNNING;
+	return 0;
+}
+
+static void forget_gone(struct inject *t)
+{
+	size_t i, kept = 0;
+
+	for (i = 0; i < t->nr; i++)
+		if (t->threads[i].state != THREAD_GONE)
+			t->threads[kept++] = t->threads[i];
+	t->nr = kept;
+}
+
+/* Why a seize failed: 0 if the thread is only dead. */
+int seize_rights(struct inject *t, pid_t tid, int error, struct err *err)
+{
+	char status[4096], comm[32];
+	pid_t tracer;
+
+	if (error == ESRCH || wait_dead(t, tid))
+		return 0;
+	if (proc_status(t->pid, tid, status, sizeof(status)) <= 0)
+		return 0;
+	tracer = proc_number(status, "TracerPid", 10);
+	if (tracer) {
+		proc_comm(tracer, tracer, comm);
+		return err_set(err, -EBUSY,
+		               "process %d is being traced by %s (pid %d): end that first", t->pid,
+		               comm, tracer);
+	}
+	error = inject_preflight(t->pid, err);
+	return error ? error
+	             : err_set(err, -EPERM, "the kernel refuses to trace thread %d of process %d",
+	                       tid, t->pid);
+}
+
+static int seize_one(struct inject *t, pid_t tid, struct err *err)
+{
+	if (ptrace(PTRACE_SEIZE, tid, 0, PTRACE_O_TRACESYSGOOD))
+		return seize_rights(t, tid, errno, err);
+	if (thread_add(t, tid))
+		return err_set(err, -ENOMEM, "no memory for the threads of process %d", t->pid);
+	return 0;
+}
+
+/* Seizes who isn't yet.  A folder that changed while it was read is read again. */
+static int seize_new(struct inject *t, size_t *found, struct err *err)
+{
+	size_t hint = 0, before = t->nr, seen = 0;
+	char path[64];
+	struct dirent *e;
+	struct stat st;
+	int ret = 0;
+	DIR *dir;
+
+	*found = 0;
+	snprintf(path, sizeof(path), "/proc/%d/task", t->pid);
+	dir = opendir(path);
+	if (!dir)
+		return err_set(err, -ESRCH, "there is no process %d", t->pid);
+	while (!ret && (e = readdir(dir))) {
+		pid_t tid = atoi(e->d_name);
+
+		seen += tid > 0;
+		if (tid > 0 && !thread_listed(t, tid, &hint))
+			ret = seize_one(t, tid, err);
+	}
+	*found = t->nr - before;
+	/* the folder's link count is 2 + threads */
+	if (!fstat(dirfd(dir), &st) && st.st_nlink > seen + 2)
+		*found += 1;
+	closedir(dir);
+	for (; before < t->nr; before++)
+		ptrace(PTRACE_INTERRUPT, t->threads[before].pub.tid, 0, 0);
+	return ret;
+}
+
+/* One look at a thread that should stop. */
+static void advance(struct inject *t, struct thread *th)
+{
+	struct stop stop;
+
+	wait_peek(t, th->pub.tid, &stop);
+	switch (stop.kind) {
+	case STOP_NONE:
+		break;
+	case STOP_GONE:
+		th->state = THREAD_GONE;
+		break;
+	case STOP_EVENT:
+		th->state = THREAD_STOPPED;
+		th->known = false;
+		break;
+	case STOP_SIGNAL:
+	case STOP_SYSCALL:
+	case STOP_EXEC:
+		ptrace(PTRACE_CONT, th->pub.tid, 0, (long)stop.sig);
+		break;
+	}
+}
+
+static int timed_out(struct inject *t, pid_t tid, struct err *err)
+{
+	char path[64], text[128], comm[32];
+	const char *why = "does not stop";
+	char state = proc_state(t->pid, tid);
+	long nr = -1;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/syscall", t->pid, tid);
+	if (proc_read(path, text, sizeof(text)) > 0 && text[0] >= '0' && text[0] <= '9')
+		nr = atol(text);
+	proc_comm(t->pid, tid, comm);
+	if (state == 'D' && (nr == SYS_vfork || nr == SYS_clone || nr == SYS_clone3))
+		why = "waits in vfork() until its child has ended or called exec";
+	else if (state == 'D')
+		why = "is in an uninterruptible sleep (state D)";
+	return err_set(err, -ETIMEDOUT, "thread %d (%s) of process %d %s: try again later", tid,
+	               comm, t->pid, why);
+}
+
+static int collect(struct inject *t, int64_t deadline, struct err *err)
+{
+	unsigned int spins = 0;
+
+	for (;;) {
+		struct thread *left = NULL;
+		size_t i;
+
+		for (i = 0; i < t->nr; i++) {
+			struct thread *th = &t->threads[i];
+
+			if (th->state == THREAD_RUNNING)
+				advance(t, th);
+			if (th->state == THREAD_RUNNING && spins % 256 == 255 &&
+			    wait_dead(t, th->pub.tid))
+				th->state = THREAD_DYING;
+			if (th->state == THREAD_RUNNING)
+				left = th;
+		}
+		if (!left)
+			return 0;
+		if (clock_us() > deadline)
+			return timed_out(t, left->pub.tid, err);
+		wait_relax(&spins);
+	}
+}
+
+static pid_t read_ns_tid(struct inject *t, pid_t tid)
+{
+	char status[4096];
+	const char *p;
+	pid_t last = tid;
+
+	if (!t->other_pid_ns || proc_status(t->pid, tid, status, sizeof(status)) <= 0)
+		return tid;
+	for (p = proc_field(status, "NSpid"); p && *p && *p != '\n';) {
+		char *end;
+
+		last = strtol(p, &end, 10);
+		p = end + strspn(end, " \t");
+	}
+	return last;
+}
+
+/* Registers and mask of a stopped thread; false: it was killed or moved by an exec. */
+static bool read_thread(struct inject *t, struct thread *th)
+{
+	struct inject_thread *pub = &th->pub;
+
+	if (ptrace(PTRACE_GETREGS, pub->tid, 0, &pub->regs) ||
+	    ptrace(PTRACE_GETSIGMASK, pub->tid, sizeof(pub->sigblk), &pub->sigblk))
+		return false;
+	pub->syscall_rewound = false;
+	if (arch_result(&pub->regs) == -EINTR && eintr_restartable(arch_syscall_nr(&pub->regs))) {
+		struct user_regs_struct regs = pub->regs;
+
+		arch_restart_nohand(&regs);
+		if (ptrace(PTRACE_SETREGS, pub->tid, 0, &regs))
+			return false;
+		pub->regs = regs;
+		pub->syscall_rewound = true;
+	}
+	pub->ns_tid = read_ns_tid(t, pub->tid);
+	th->known = true;
+	return true;
+}
+
+/* Reads who isn't read yet; counts those that have to be stopped again. */
+static size_t read_threads(struct inject *t)
+{
+	size_t i, lost = 0;
+
+	for (i = 0; i < t->nr; i++) {
+		struct thread *th = &t->threads[i];
+
+		if (th->state != THREAD_STOPPED || th->known || read_thread(t, th))
+			continue;
+		th->state = THREAD_RUNNING;
+		ptrace(PTRACE_INTERRUPT, th->pub.tid, 0, 0);
+		lost++;
+	}
+	return lost;
+}
+
+/* Nobody is seized in an uninterruptible sleep: see above. */
+static int await_wakefulness(struct inject *t, int64_t deadline, struct err *err)
+{
+	char path[64];
+	struct dirent *e;
+	int ret = 0;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", t->pid);
+	dir = opendir(path);
+	if (!dir)
+		return err_set(err, -ESRCH, "there is no process %d", t->pid);
+	while (!ret && (e = readdir(dir))) {
+		pid_t tid = atoi(e->d_name);
+
+		while (tid > 0 && !ret && proc_state(t->pid, tid) == 'D') {
+			if (clock_us() > deadline)
+				ret = timed_out(t, tid, err);
+			else
+				usleep(500);
+		}
+	}
+	closedir(dir);
+	return ret;
+}
+
+/* Waits a moment for the ends of threads that were killed: they are ours to reap. */
+void seize_reap(struct inject *t)
+{
+	int64_t deadline = clock_us() + STOP_WAIT;
+	unsigned int spins = 0;
+	bool left = true;
+
+	while (left && clock_us() < deadline) {
+		size_t i;
+
+		left = false;
+		for (i = 0; i < t->nr; i++) {
+			struct thread *th = &t->threads[i];
+
+			if (th->state != THREAD_DYING)
+				continue;
+			advance(t, th);
+			/* a leader ends after all others; while they live it is waited for later */
+			left |= th->state == THREAD_DYING &&
+			        (th->pub.tid != t->pid || !proc_live_tid(t->pid));
+		}
+		if (left)
+			wait_relax(&spins);
+	}
+	forget_gone(t);
+}
+
+static void let_go(struct inject *t)
+{
+	size_t i;
+
+	for (i = 0; i < t->nr; i++) {
+		struct thread *th = &t->threads[i];
+
+		if (th->state != THREAD_STOPPED)
+			continue;
+		if (!ptrace(PTRACE_DETACH, th->pub.tid, 0, 0))
+			th->state = THREAD_GONE;
+		else
+			th->state = THREAD_DYING;
+	}
+	t->held = false;
+	seize_reap(t);
+}
+
+/* A killed thread is removed from the list of the held, but reaped in the end. */
+static size_t count_stopped(const struct inject *t)
+{
+	size_t i, n = 0;
+
+	for (i = 0; i < t->nr; i++)
+		n += t->threads[i].state == THREAD_STOPPED;
+	return n;
+}
+
+/* The held first, in their order: the caller sees these alone. */
+static void sort_held(struct inject *t)
+{
+	size_t i, at = 0;
+
+	for (i = 0; i < t->nr; i++) {
+		struct thread th = t->threads[i];
+
+		if (th.state != THREAD_STOPPED)
+			continue;
+		memmove(&t->threads[at + 1], &t->threads[at], (i - at) * sizeof(th));
+		t->threads[at++] = th;
+	}
+}
+
+/* One round: whoever is new is stopped and read.  *again: there may be more. */
+static int seize_round(struct inject *t, int64_t deadline, bool *again, struct err *err)
+{
+	size_t found, lost;
+	int ret;
+
+	ret = seize_new(t, &found, err);
+	if (!ret)
+		ret = collect(t, deadline, err);
+	if (ret)
+		return ret;
+	lost = read_threads(t);
+	forget_gone(t);
+	*again = found || lost;
+	if (*again && clock_us() > deadline)
+		return err_set(err, -ETIMEDOUT,
+		               "process %d makes threads faster than they can be stopped", t->pid);
+	return 0;
+}
+
+int seize_rest(struct inject *t, struct err *err)
+{
+	int64_t deadline = clock_us() + STOP_WAIT;
+	bool again = true;
+	int ret = 0;
+
+	while (!ret && again)
+		ret = seize_round(t, deadline, &again, err);
+	if (!ret && !count_stopped(t))
+		ret = err_set(err, -ESRCH, "process %d has ended", t->pid);
+	if (ret) {
+		let_go(t);
+		return ret;
+	}
+	sort_held(t);
+	t->held = true;
+	return 0;
+}
+
+int inject_seize(struct inject *t, struct err *err)
+{
+	int ret;
+
+	if (t->held)
+		return 0;
+	inject_settle(t);
+	ret = await_wakefulness(t, clock_us() + STOP_WAIT, err);
+	return ret ? ret : seize_rest(t, err);
+}
+
+void inject_release(struct inject *t)
+{
+	if (!t->held)
+		return;
+	inject_end(t);
+	let_go(t);
+}
+
+size_t inject_settle(struct inject *t)
+{
+	size_t i;
+
+	if (t->held)
+		return 0;
+	for (i = 0; i < t->nr; i++) {
+		struct thread *th = &t->threads[i];
+
+		if (th->state == THREAD_RUNNING || th->state == THREAD_DYING)
+			advance(t, th);
+	}
+	for (i = 0; i < t->nr; i++)
+		if (t->threads[i].state == THREAD_STOPPED &&
+		    !ptrace(PTRACE_DETACH, t->threads[i].pub.tid, 0, 0))
+			t->threads[i].state = THREAD_GONE;
+	forget_gone(t);
+	return t->nr;
+}
+
+bool inject_held(const struct inject *t)
+{
+	return t->held;
+}
+
+size_t inject_nr_threads(const struct inject *t)
+{
+	return t->held ? count_stopped(t) : 0;
+}
+
+struct inject_thread *inject_thread_at(struct inject *t, size_t i)
+{
+	return &t->threads[i].pub;
+}
+
+int inject_set_regs(struct inject *t, size_t i, const struct user_regs_struct *regs)
+{
+	struct thread *th = &t->threads[i];
+
+	if (!t->held || i >= t->nr || th->state != THREAD_STOPPED)
+		return -EINVAL;
+	if (t->remote.active && t->remote.worker == i)
+		t->remote.saved = *regs; /* put in place by inject_end() */
+	else if (ptrace(PTRACE_SETREGS, th->pub.tid, 0, regs))
+		return -errno;
+	th->pub.regs = *regs;
+	return 0;
+}
+
+/* Let go entirely: signals, stops and other tracers meet a free process meanwhile. */
+int inject_breathe(struct inject *t, unsigned int us, struct err *err)
+{
+	inject_release(t);
+	usleep(us);
+	return inject_seize(t, err);
+}
