@@ -28,7 +28,7 @@ free     := $(common) -ffreestanding -mgeneral-regs-only -mno-red-zone -fno-stac
             -fno-tree-loop-distribute-patterns
 san      := $(if $(SAN),-fsanitize=address$(comma)undefined -fno-omit-frame-pointer)
 comma    := ,
-LIBS     := -lZydis -lZycore -ldw -lelf -lpthread
+LIBS     := -lZydis -lZycore -ldw -lelf -ljson-c -lpthread
 
 free_zones   := engine engine/x86 wire
 hosted_zones := base plan plan/x86 sym lang inject inject/x86 patch session front lib agent

@@ -34,6 +34,16 @@ $(O)/tests/unit/%: tests/unit/%.c $(O)/test.a
 	@mkdir -p $(@D)
 	$(CC) $(hosted) $(san) -Itests -o $@ $< $(O)/test.a $(test_libs)
 
+# The front is tested on a fake session: its object comes before the archive, so
+# that the real one is not taken.
+$(O)/tests/unit/front/fake_session.o: tests/unit/front/fake_session.c
+	@mkdir -p $(@D)
+	$(CC) $(hosted) $(san) -c -o $@ $<
+
+$(O)/tests/unit/front/%: tests/unit/front/%.c $(O)/tests/unit/front/fake_session.o $(O)/test.a
+	@mkdir -p $(@D)
+	$(CC) $(hosted) $(san) -Itests -o $@ $^ $(test_libs)
+
 unit: $(unit_bin)
 	@set -e; for t in $(unit_bin); do echo "== $$t"; $$t; done
 
