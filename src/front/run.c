@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/* One run of trace or latency; see run.h. */
+#include "front/run.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static volatile sig_atomic_t ends;
+static struct ukp_session *volatile interruptible;
+static volatile pid_t child; /* launched command that gets our SIGTERM and SIGHUP; 0 */
+
+static void on_signal(int sig)
+{
+	int saved = errno;
+
+	ends++;
+	/*
+	 * Ctrl-C reaches the command by itself, as it is in our foreground
+	 * group; what was sent to us alone is meant for it as well.
+	 */
+	if (child && (sig == SIGTERM || sig == SIGHUP))
+		kill(child, sig);
+	if (interruptible)
+		ukp_session_interrupt(interruptible);
+	errno = saved;
+}
+
+static void on_pipe(int sig)
+{
+}
+
+/*
+ * Handlers, never SIG_IGN, which a launched command would inherit.  restart:
+ * only while records are written does a signal have to break a system call.
+ */
+static void signals_set(bool restart)
+{
+	struct sigaction sa = { .sa_handler = on_signal, .sa_flags = restart ? SA_RESTART : 0 };
+	struct sigaction old;
+
+	sigaction(SIGINT, &sa, NULL);
+	sigaction(SIGTERM, &sa, NULL);
+	/* nohup(1) has it ignored, and means it. */
+	if (!sigaction(SIGHUP, NULL, &old) && old.sa_handler != SIG_IGN)
+		sigaction(SIGHUP, &sa, NULL);
+	/* EPIPE says it better. */
+	sa.sa_handler = on_pipe;
+	sigaction(SIGPIPE, &sa, NULL);
+}
+
+int run_signals(void)
+{
+	return ends;
+}
+
+uint64_t run_now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+static int failed(const struct run *r, int err)
+{
+	const char *why = r->s ? ukp_session_error(r->s) : NULL;
+
+	complain("%s", why && *why ? why : strerror(-err));
+	return err;
+}
+
+int run_open(struct run *r, const struct options *o)
+{
+	int err;
+
+	memset(r, 0, sizeof(*r));
+	ends = 0;
+	signals_set(true);
+	err = o->cmd ? ukp_session_launch(&r->s, o->cmd) : ukp_session_open(&r->s, o->pid);
+	r->launched = o->cmd && !err;
+	interruptible = r->s;
+	return err ? failed(r, err) : 0;
+}
+
+int run_start(struct run *r, const struct options *o)
+{
+	int err;
+
+	if (ends) {
+		complain("interrupted before anything was planted");
+		return -EINTR;
+	}
+	/* From here on the command runs, and a signal may come at any time. */
+	if (r->launched)
+		child = ukp_session_pid(r->s);
+	err = ukp_session_start(r->s);
+	if (err)
+		return failed(r, err);
+	r->started = run_now();
+	if (o->for_ns)
+		r->deadline = r->started + o->for_ns;
+	signals_set(false);
+	return 0;
+}
+
+bool run_over(const struct run *r)
+{
+	return ends || r->gone || (r->deadline && run_now() >= r->deadline);
+}
+
+int run_timeout(const struct run *r, int max_ms)
+{
+	uint64_t now = run_now(), left;
+
+	if (!r->deadline)
+		return max_ms;
+	if (now >= r->deadline)
+		return 0;
+	left = (r->deadline - now + 999999) / 1000000;
+	return left < (uint64_t)max_ms ? (int)left : max_ms;
+}
+
+int run_stop(struct run *r)
+{
+	int err;
+
+	signals_set(true);
+	err = ukp_session_stop(r->s);
+	signals_set(false);
+	/* From a target that has ended nothing needs to be removed. */
+	if (!err || !ukp_session_alive(r->s)) {
+		r->gone = r->gone || !ukp_session_alive(r->s);
+		return 0;
+	}
+	return failed(r, err);
+}
+
+static void forget(struct run *r)
+{
+	child = 0;
+	interruptible = NULL;
+	if (r->s)
+		ukp_session_close(r->s);
+	r->s = NULL;
+}
+
+int run_abandon(struct run *r)
+{
+	pid_t pid = r->launched ? ukp_session_pid(r->s) : 0;
+
+	if (pid > 0)
+		kill(pid, SIGKILL);
+	/* As long as the broker holds it, it can't be reaped: so this comes first. */
+	forget(r);
+	if (pid > 0)
+		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+			;
+	return 1;
+}
+
+int run_close(struct run *r, int status)
+{
+	int wait = 0, err;
+
+	if (!r->launched) {
+		forget(r);
+		return status;
+	}
+	signals_set(true);
+	do {
+		err = ukp_session_wait(r->s, &wait);
+	} while (err == -EINTR);
+	if (err)
+		failed(r, err);
+	forget(r);
+	if (err)
+		return 1;
+	if (WIFSIGNALED(wait))
+		return 128 + WTERMSIG(wait);
+	/* A command that did well doesn't hide that we didn't. */
+	return WEXITSTATUS(wait) ? WEXITSTATUS(wait) : status;
+}
