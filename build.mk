@@ -48,3 +48,17 @@ unit: $(unit_bin)
 	@set -e; for t in $(unit_bin); do echo "== $$t"; $$t; done
 
 .PHONY: all unit
+
+# --- the agent ---------------------------------------------------------------
+# Linked at 0; tests/lint/agent.sh links it elsewhere too and compares, so that
+# nothing in it can depend on where it runs.
+
+agent_in := $(call obj_of,engine) $(call obj_of,engine/x86) $(agent_objs)
+
+$(O)/agent.elf: $(agent_in) src/agent/agent.lds
+	$(CC) -nostdlib -static -Wl,--build-id=none -Wl,-T,src/agent/agent.lds -o $@ $(agent_in)
+
+$(O)/agent.bin: $(O)/agent.elf
+	objcopy -O binary -j .text $< $@
+
+$(O)/obj/agent/image.S.o: $(O)/agent.bin

@@ -21,6 +21,7 @@
 #define UKP_CHAN_VERSION  1
 #define UKP_CHAN_STATS	  65536 /* events and latency functions a channel */
 #define UKP_CHAN_HISTS	  1024
+#define UKP_CHAN_OFF_STATS 4096 /* as the broker lays it out */
 
 enum ukp_miss {
 	UKP_MISS_MAXACTIVE, /* a fixed maxactive was reached */

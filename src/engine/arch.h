@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the engine needs of a CPU.  One implementation in x86/.
+ */
+#ifndef UKP_ENGINE_ARCH_H
+#define UKP_ENGINE_ARCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* All of it is internal to the image that links it. */
+#pragma GCC visibility push(hidden)
+
+struct ukp_ctl;
+
+/* The clock of records: the TSC. */
+uint64_t ukp_arch_clock(void);
+/* The CPU this runs on; a hint that may be stale at once. */
+uint32_t ukp_arch_cpu(const struct ukp_ctl *ctl);
+
+/*
+ * Copy memory that may not be there.  Returns the number of bytes that were
+ * not copied.  A fault inside ends in ukp_fault_entry, which sends it to the
+ * routine's own failure exit; where our handler can't run (SIGSEGV blocked) it
+ * must not be called.
+ */
+size_t ukp_arch_copy(void *dst, const void *src, size_t len);
+/* Length of the string at src without its NUL, at most max; -1: fault. */
+long ukp_arch_strnlen(const char *src, size_t max);
+/* The 32-bit word at off from the thread pointer, 0 where there is none. */
+uint32_t ukp_arch_thread_word(uint32_t off);
+
+/*
+ * What tells threads apart: the word at the thread pointer, which glibc and
+ * musl point at itself.  0 where there is none.
+ */
+uint64_t ukp_arch_thread(void);
+
+/* A system call, for paths that are no hits. */
+long ukp_arch_syscall(long nr, long a, long b, long c, long d);
+
+#pragma GCC visibility pop
+
+#endif

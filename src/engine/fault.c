@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Faults: our own guarded reads, the program's instructions in slots, and the
+ * program's own.
+ *
+ * A slot's fault is reported at the original address, by the PC map: a handler
+ * of the program that looks at or changes the saved ip must see its own code.
+ */
+#include "engine/hit.h"
+#include "engine/signal.h"
+
+static bool in_slots(const struct ukp_ctl *ctl, uint64_t pc)
+{
+	uint32_t i;
+
+	for (i = 0; i < ctl->nr_mappings && i < UKP_NR_MAPPINGS; i++) {
+		const struct ukp_mapping *m = &ctl->mapping[i];
+
+		if (m->kind == UKP_MAP_SLOTS && pc - m->addr < m->len)
+			return true;
+	}
+	return false;
+}
+
+/* Slots carry no link back; a fault is rare enough to look through the table. */
+static const struct ukp_site *site_of_slot(const struct ukp_ctl *ctl, uint64_t pc)
+{
+	const struct ukp_site_table *t;
+	uint32_t i, off;
+
+	off = __atomic_load_n(&ctl->sites, __ATOMIC_ACQUIRE);
+	if (!off)
+		return NULL;
+	t = ukp_ctl_at(ctl, off);
+	for (i = 0; i <= t->mask; i++) {
+		const struct ukp_site *s;
+
+		off = __atomic_load_n(&t->site[i], __ATOMIC_ACQUIRE);
+		if (!off)
+			continue;
+		s = ukp_ctl_at(ctl, off);
+		if (pc - s->slot < s->slot_len)
+			return s;
+	}
+	return NULL;
+}
+
+static void to_original(const struct ukp_ctl *ctl, struct ukp_ucontext *uc)
+{
+	const struct ukp_site *s = site_of_slot(ctl, uc->ip);
+	unsigned int i;
+
+	if (!s)
+		return;
+	for (i = 0; i < s->npc && i < UKP_SITE_PCS; i++) {
+		if (s->slot + s->pc[i].off != uc->ip)
+			continue;
+		uc->ip = s->addr + s->pc[i].delta;
+		uc->sp += s->pc[i].sp_adj;
+		return;
+	}
+}
+
+int ukp_fault(int sig, struct ukp_siginfo *info, struct ukp_ucontext *uc)
+{
+	struct ukp_ctl *ctl = ukp_engine_ctl();
+	uint64_t pc, sp, orig_pc, orig_sp;
+	int how;
+
+	if (info->si_code > 0 && uc->ip >= (uint64_t)ukp_guard_start &&
+	    uc->ip < (uint64_t)ukp_guard_end) {
+		uc->ip = (uint64_t)ukp_guard_fail;
+		return ukp_resume_direct(ctl, uc) ? UKP_RESUME_DIRECT : UKP_RESUME_SIGRETURN;
+	}
+	if (!in_slots(ctl, uc->ip))
+		return ukp_signal_chain(ctl, sig, info, uc);
+
+	pc = uc->ip;
+	sp = uc->sp;
+	to_original(ctl, uc);
+	orig_pc = uc->ip;
+	orig_sp = uc->sp;
+	how = ukp_signal_chain(ctl, sig, info, uc);
+	/* "Try again" is meant for the instruction, not for its probe. */
+	if (uc->ip == orig_pc && uc->sp == orig_sp && ctl->old[sig].handler != UKP_SIG_DFL) {
+		uc->ip = pc;
+		uc->sp = sp;
+	}
+	return how;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A hit, as actions see it, and the helpers that run on one.
+ *
+ * Everything below runs in the probed thread, at any instruction, also inside
+ * signal handlers of the program and nested in itself.  Nothing allocates,
+ * locks, calls the system or touches vector registers.
+ */
+#ifndef UKP_ENGINE_HIT_H
+#define UKP_ENGINE_HIT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ukprobes/pt_regs.h"
+#include "wire/chan.h"
+#include "wire/ctl.h"
+#include "wire/instance.h"
+
+/* All of it is internal to the image that links it. */
+#pragma GCC visibility push(hidden)
+
+enum {
+	UKP_HIT_NOREAD = 1,  /* a fault here would kill: treat every read as one */
+	UKP_HIT_UNWOUND = 2, /* at returns: it won't come, account for it */
+};
+
+struct ukp_hit {
+	struct ukp_ctl *ctl;
+	struct ukp_site *site;	   /* NULL at returns */
+	struct ukp_instance *inst; /* at returns */
+	struct pt_regs *regs;
+	uint64_t tsc;
+	uint32_t cpu;
+	uint32_t flags;
+};
+
+/* At a site: nonzero: regs->ip is where to go on.  At a return: ignored. */
+typedef int (*ukp_action_fn)(struct ukp_hit *hit, uint64_t ctx);
+
+/* Provided by whoever links the engine: the agent or the library. */
+struct ukp_ctl *ukp_engine_ctl(void);
+
+struct ukp_site *ukp_site_find(const struct ukp_ctl *ctl, uint64_t addr);
+/* Run a site's actions, newest first. */
+int ukp_hit_run(struct ukp_hit *hit);
+
+/* False in a child that inherited the probes by fork. */
+static inline bool ukp_hit_alive(const struct ukp_ctl *ctl)
+{
+	return __atomic_load_n(&((struct ukp_priv *)ctl->priv)->alive, __ATOMIC_RELAXED) != 0;
+}
+
+struct ukp_stat *ukp_hit_stat(const struct ukp_chan *chan, uint32_t cpu, uint32_t row);
+
+static inline void ukp_count(uint64_t *counter)
+{
+	__atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
+}
+
+/* Actions; ctx is an address in this process. */
+int ukp_event_hit(struct ukp_hit *hit, uint64_t ctx);	 /* struct ukp_event: p */
+int ukp_event_entry(struct ukp_hit *hit, uint64_t ctx);	 /* struct ukp_event: r at entry */
+int ukp_event_return(struct ukp_hit *hit, uint64_t ctx); /* the same at its return */
+int ukp_latency_entry(struct ukp_hit *hit, uint64_t ctx); /* struct ukp_latency */
+int ukp_latency_return(struct ukp_hit *hit, uint64_t ctx);
+int ukp_sigaction_hit(struct ukp_hit *hit, uint64_t ctx); /* entry of libc's sigaction() */
+int ukp_unwind_hit(struct ukp_hit *hit, uint64_t ctx);	  /* entries of the unwinder */
+
+int ukp_mute_return(struct ukp_hit *hit, uint64_t ctx);
+
+#pragma GCC visibility pop
+
+#endif

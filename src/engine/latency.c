@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/* Latency functions: the time between entry and return goes into a histogram. */
+#include "engine/hist.h"
+#include "engine/rethook.h"
+
+int ukp_latency_entry(struct ukp_hit *hit, uint64_t ctx)
+{
+	struct ukp_latency *l = (struct ukp_latency *)ctx;
+	struct ukp_instance *inst;
+	struct ukp_stat *stat;
+	enum ukp_miss why;
+
+	if (!__atomic_load_n(&l->enabled, __ATOMIC_RELAXED))
+		return 0;
+	stat = ukp_hit_stat((struct ukp_chan *)l->chan, hit->cpu, l->id);
+	ukp_count(&stat->hits);
+	inst = ukp_rethook_get(hit, ukp_latency_return, ctx, &why);
+	if (inst)
+		ukp_rethook_hook(hit, inst);
+	else
+		ukp_count(&stat->miss[why]);
+	return 0;
+}
+
+int ukp_latency_return(struct ukp_hit *hit, uint64_t ctx)
+{
+	struct ukp_latency *l = (struct ukp_latency *)ctx;
+	struct ukp_stat *stat = ukp_hit_stat((struct ukp_chan *)l->chan, hit->cpu, l->id);
+	struct ukp_hist *hist;
+
+	if (hit->flags & UKP_HIT_UNWOUND) {
+		ukp_count(&stat->miss[UKP_MISS_UNWOUND]);
+		return 0;
+	}
+	hist = (struct ukp_hist *)(l->hist + hit->cpu % l->nr_shards * l->stride);
+	ukp_hist_add(hist, hit->tsc - hit->inst->tsc, hit->regs->ax, l->kind);
+	ukp_count(&stat->records);
+	return 0;
+}

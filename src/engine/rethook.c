@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Instances and their way from an entry to a return.
+ *
+ * Order matters only against the broker, which looks while all threads stand
+ * still and none is inside the agent: so an instance is complete and LIVE
+ * before the frame's word names it, and free after the word was used.
+ */
+#include "engine/rethook.h"
+
+#include "engine/arch.h"
+#include "engine/objpool.h"
+
+#define STUB_SIZE 8
+#define STUB_CALL 5 /* its call instruction: what it pushes is stub + 5 */
+
+static struct ukp_instance *instances(const struct ukp_ctl *ctl)
+{
+	struct ukp_priv *priv = (struct ukp_priv *)ctl->priv;
+
+	return (struct ukp_instance *)((char *)priv + priv->off_instances);
+}
+
+static struct ukp_objpool *pool(const struct ukp_ctl *ctl)
+{
+	struct ukp_priv *priv = (struct ukp_priv *)ctl->priv;
+
+	return (struct ukp_objpool *)((char *)priv + priv->off_pool);
+}
+
+uint64_t ukp_rethook_stub(const struct ukp_ctl *ctl, uint32_t index)
+{
+	return ctl->stubs + (uint64_t)(index / ctl->stubs_per_chunk) * ctl->stub_chunk +
+	       index % ctl->stubs_per_chunk * STUB_SIZE;
+}
+
+uint32_t ukp_rethook_index(const struct ukp_ctl *ctl, uint64_t addr)
+{
+	uint64_t off = addr - ctl->stubs, chunk = off / ctl->stub_chunk;
+	uint64_t index = chunk * ctl->stubs_per_chunk + off % ctl->stub_chunk / STUB_SIZE;
+
+	if (addr < ctl->stubs || index >= ctl->nr_instances)
+		return UINT32_MAX;
+	return (uint32_t)index;
+}
+
+/* The frame's word: what the call pushed, or a stub that is already there. */
+static bool read_frame(struct ukp_hit *hit, uint64_t *word)
+{
+	if (hit->flags & UKP_HIT_NOREAD) {
+		*word = *(uint64_t *)hit->regs->sp;
+		return true;
+	}
+	return !ukp_arch_copy(word, (void *)hit->regs->sp, 8);
+}
+
+struct ukp_instance *ukp_rethook_get(struct ukp_hit *hit, ukp_action_fn fn, uint64_t ctx,
+				     enum ukp_miss *why)
+{
+	struct ukp_instance *inst;
+	uint64_t word;
+	uint32_t owner, index;
+
+	*why = UKP_MISS_FRAME;
+	if (!read_frame(hit, &word))
+		return NULL;
+	owner = ukp_rethook_index(hit->ctl, word);
+	if (owner != UINT32_MAX) {
+		/* A copied stack shows stubs of another life: keep off. */
+		inst = &instances(hit->ctl)[owner];
+		if (inst->state != UKP_INST_LIVE || inst->frame != hit->regs->sp)
+			return NULL;
+		word = inst->ret_addr;
+	}
+	*why = UKP_MISS_ARENA;
+	index = ukp_objpool_pop(pool(hit->ctl), hit->cpu);
+	if (index == UKP_OBJPOOL_NONE)
+		return NULL;
+	inst = &instances(hit->ctl)[index];
+	inst->ret_addr = word;
+	inst->frame = hit->regs->sp;
+	inst->fn = (uint64_t)fn;
+	inst->ctx = ctx;
+	inst->func = hit->site->addr;
+	inst->tsc = hit->tsc;
+	inst->thread = hit->flags & UKP_HIT_NOREAD ? 0 : ukp_arch_thread();
+	inst->flags = hit->flags;
+	inst->chain = owner == UINT32_MAX ? 0 : owner + 1;
+	return inst;
+}
+
+void ukp_rethook_hook(struct ukp_hit *hit, struct ukp_instance *inst)
+{
+	struct ukp_instance *all = instances(hit->ctl), *owner;
+	uint32_t index = inst - all;
+
+	if (!inst->chain) {
+		__atomic_store_n(&inst->state, UKP_INST_LIVE, __ATOMIC_RELEASE);
+		*(volatile uint64_t *)inst->frame = ukp_rethook_stub(hit->ctl, index);
+		return;
+	}
+	owner = &all[inst->chain - 1];
+	inst->chain = owner->chain;
+	__atomic_store_n(&inst->state, UKP_INST_CHAIN, __ATOMIC_RELEASE);
+	__atomic_store_n(&owner->chain, index + 1, __ATOMIC_RELEASE);
+}
+
+void ukp_rethook_put(struct ukp_ctl *ctl, struct ukp_instance *inst)
+{
+	uint32_t index = inst - instances(ctl);
+
+	__atomic_store_n(&inst->state, UKP_INST_FREE, __ATOMIC_RELEASE);
+	ukp_objpool_push(pool(ctl), ukp_arch_cpu(ctl), index);
+}
+
+/* Run and free the whole frame's records: the chain, newest first, then the owner. */
+static void finish(struct ukp_hit *hit, struct ukp_instance *owner, bool run)
+{
+	struct ukp_instance *all = instances(hit->ctl), *inst;
+	uint32_t next = owner->chain;
+
+	do {
+		inst = next ? &all[next - 1] : owner;
+		next = inst == owner ? 0 : inst->chain;
+		hit->inst = inst;
+		hit->flags = (hit->flags & UKP_HIT_UNWOUND) | (inst->flags & UKP_HIT_NOREAD);
+		if (run)
+			((ukp_action_fn)inst->fn)(hit, inst->ctx);
+		ukp_rethook_put(hit->ctl, inst);
+	} while (inst != owner);
+}
+
+void ukp_return(struct pt_regs *regs, uint64_t stub_ra)
+{
+	struct ukp_ctl *ctl = ukp_engine_ctl();
+	struct ukp_instance *owner;
+	struct ukp_hit hit = { .ctl = ctl, .regs = regs };
+
+	owner = &instances(ctl)[ukp_rethook_index(ctl, stub_ra - STUB_CALL)];
+	regs->ip = owner->ret_addr;
+	hit.tsc = ukp_arch_clock();
+	hit.cpu = ukp_arch_cpu(ctl);
+	finish(&hit, owner, ukp_hit_alive(ctl));
+}
+
+/*
+ * The unwinder is about to walk this thread's stack: give it the true return
+ * addresses of all frames that are still to come.
+ */
+int ukp_unwind_hit(struct ukp_hit *hit, uint64_t ctx)
+{
+	struct ukp_ctl *ctl = hit->ctl;
+	struct ukp_instance *all = instances(ctl);
+	uint64_t thread = hit->flags & UKP_HIT_NOREAD ? 0 : ukp_arch_thread();
+	uint64_t n = __atomic_load_n(&pool(ctl)->fresh, __ATOMIC_ACQUIRE);
+	struct ukp_hit drop = { .ctl = ctl, .regs = hit->regs, .tsc = hit->tsc, .cpu = hit->cpu };
+	uint32_t i;
+
+	/* fresh may run past the end by the number of threads that found none. */
+	for (i = 0; i < n && i < ctl->nr_instances && thread; i++) {
+		struct ukp_instance *inst = &all[i];
+
+		if (inst->state != UKP_INST_LIVE || inst->thread != thread ||
+		    inst->frame < hit->regs->sp ||
+		    *(volatile uint64_t *)inst->frame != ukp_rethook_stub(ctl, i))
+			continue;
+		*(volatile uint64_t *)inst->frame = inst->ret_addr;
+		drop.flags = UKP_HIT_UNWOUND;
+		finish(&drop, inst, true);
+	}
+	return 0;
+}
+
+/* Put in the place of an instance's action when its client has left. */
+int ukp_mute_return(struct ukp_hit *hit, uint64_t ctx)
+{
+	return 0;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Return hooks by slot overwrite: the word that holds a call's return address
+ * gets the address of the instance's stub.
+ *
+ *	inst = ukp_rethook_get()	at the entry, may fail: a miss
+ *	fill inst->data
+ *	ukp_rethook_hook(inst)		or ukp_rethook_put(inst): declined
+ *	...				inst->fn(hit, inst->ctx) at the return
+ *
+ * Several hooks of one frame share the first one's stub and run newest first.
+ */
+#ifndef UKP_ENGINE_RETHOOK_H
+#define UKP_ENGINE_RETHOOK_H
+
+#include "engine/hit.h"
+
+/* All of it is internal to the image that links it. */
+#pragma GCC visibility push(hidden)
+
+/*
+ * A record for the call whose entry this hit is.  NULL, with the reason: no
+ * instance left, or the frame's word can't be used.
+ */
+struct ukp_instance *ukp_rethook_get(struct ukp_hit *hit, ukp_action_fn fn, uint64_t ctx,
+				     enum ukp_miss *why);
+void ukp_rethook_hook(struct ukp_hit *hit, struct ukp_instance *inst);
+void ukp_rethook_put(struct ukp_ctl *ctl, struct ukp_instance *inst);
+
+/* Address of an instance's stub. */
+uint64_t ukp_rethook_stub(const struct ukp_ctl *ctl, uint32_t index);
+/* The instance whose stub this is; UINT32_MAX: no stub. */
+uint32_t ukp_rethook_index(const struct ukp_ctl *ctl, uint64_t addr);
+
+/* From ukp_return_entry; sets regs->ip to the true return address. */
+void ukp_return(struct pt_regs *regs, uint64_t stub_ra);
+void ukp_return_entry(void);
+
+#pragma GCC visibility pop
+
+#endif

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Signals that arrive at our handlers but are the program's.
+ *
+ * The program's disposition is kept in ctl->old (its own calls of sigaction
+ * are redirected there), so its handler is called from ours, with the mask and
+ * the flags that the kernel would have applied.  A default disposition ends
+ * the process by that very signal, with the registers of the fault in the core
+ * file: the signal is queued again, blocked, and the frame left with the
+ * default in force.
+ */
+#include "engine/signal.h"
+
+#include "engine/arch.h"
+
+enum { NR_rt_sigaction = 13, NR_rt_sigprocmask = 14, NR_getpid = 39, NR_gettid = 186,
+       NR_rt_tgsigqueueinfo = 297, HOW_BLOCK = 0 };
+
+void ukp_regs_from_uc(struct pt_regs *regs, const struct ukp_ucontext *uc)
+{
+	regs->r15 = uc->r15;
+	regs->r14 = uc->r14;
+	regs->r13 = uc->r13;
+	regs->r12 = uc->r12;
+	regs->bp = uc->bp;
+	regs->bx = uc->bx;
+	regs->r11 = uc->r11;
+	regs->r10 = uc->r10;
+	regs->r9 = uc->r9;
+	regs->r8 = uc->r8;
+	regs->ax = uc->ax;
+	regs->cx = uc->cx;
+	regs->dx = uc->dx;
+	regs->si = uc->si;
+	regs->di = uc->di;
+	regs->orig_ax = -1ul;
+	regs->ip = uc->ip;
+	regs->cs = uc->cs;
+	regs->flags = uc->flags;
+	regs->sp = uc->sp;
+	regs->ss = uc->ss;
+}
+
+void ukp_regs_to_uc(struct ukp_ucontext *uc, const struct pt_regs *regs)
+{
+	uc->r15 = regs->r15;
+	uc->r14 = regs->r14;
+	uc->r13 = regs->r13;
+	uc->r12 = regs->r12;
+	uc->bp = regs->bp;
+	uc->bx = regs->bx;
+	uc->r11 = regs->r11;
+	uc->r10 = regs->r10;
+	uc->r9 = regs->r9;
+	uc->r8 = regs->r8;
+	uc->ax = regs->ax;
+	uc->cx = regs->cx;
+	uc->dx = regs->dx;
+	uc->si = regs->si;
+	uc->di = regs->di;
+	uc->ip = regs->ip;
+	uc->flags = regs->flags;
+	uc->sp = regs->sp;
+}
+
+static int end_by_default(int sig, struct ukp_siginfo *info, struct ukp_ucontext *uc)
+{
+	struct ukp_sigaction dfl = { 0 };
+	uint64_t bit = 1ull << (sig - 1);
+
+	/* The frame's mask opens the signal; until then it waits, blocked. */
+	ukp_arch_syscall(NR_rt_sigprocmask, HOW_BLOCK, (long)&bit, 0, 8);
+	ukp_arch_syscall(NR_rt_sigaction, sig, (long)&dfl, 0, 8);
+	ukp_arch_syscall(NR_rt_tgsigqueueinfo, ukp_arch_syscall(NR_getpid, 0, 0, 0, 0),
+			 ukp_arch_syscall(NR_gettid, 0, 0, 0, 0), sig, (long)info);
+	uc->sigmask &= ~bit;
+	return UKP_RESUME_SIGRETURN;
+}
+
+int ukp_signal_chain(struct ukp_ctl *ctl, int sig, struct ukp_siginfo *info,
+		     struct ukp_ucontext *uc)
+{
+	struct ukp_sigaction old = ctl->old[sig];
+	uint64_t block = old.mask;
+
+	/* A fault can't be ignored: the kernel ends the process, too. */
+	if (old.handler == UKP_SIG_IGN && info->si_code <= 0)
+		return UKP_RESUME_SIGRETURN;
+	if (old.handler == UKP_SIG_DFL || old.handler == UKP_SIG_IGN)
+		return end_by_default(sig, info, uc);
+	if (!(old.flags & UKP_SA_NODEFER))
+		block |= 1ull << (sig - 1);
+	if (old.flags & UKP_SA_RESETHAND)
+		ctl->old[sig].handler = UKP_SIG_DFL;
+	if (block)
+		ukp_arch_syscall(NR_rt_sigprocmask, HOW_BLOCK, (long)&block, 0, 8);
+	ukp_chain_call(sig, info, uc, old.handler);
+	return UKP_RESUME_SIGRETURN;
+}

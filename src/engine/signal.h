@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The kernel's signal frame on x86-64, and our entries for signals.
+ */
+#ifndef UKP_ENGINE_SIGNAL_H
+#define UKP_ENGINE_SIGNAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "ukprobes/pt_regs.h"
+#include "wire/ctl.h"
+
+/* All of it is internal to the image that links it. */
+#pragma GCC visibility push(hidden)
+
+/* arch/x86/include/uapi/asm/{ucontext,sigcontext}.h */
+struct ukp_ucontext {
+	uint64_t uc_flags;
+	uint64_t uc_link;
+	uint64_t ss_sp;
+	uint32_t ss_flags;
+	uint32_t ss_pad;
+	uint64_t ss_size;
+	uint64_t r8, r9, r10, r11, r12, r13, r14, r15;
+	uint64_t di, si, bp, bx, dx, ax, cx, sp, ip, flags;
+	uint16_t cs, gs, fs, ss;
+	uint64_t err, trapno, oldmask, cr2;
+	uint64_t fpstate;
+	uint64_t reserved[8];
+	uint64_t sigmask;
+};
+
+struct ukp_siginfo {
+	int32_t si_signo;
+	int32_t si_errno;
+	int32_t si_code;
+	int32_t pad[29];
+};
+
+#define UKP_SI_KERNEL 0x80
+
+enum { UKP_SIGILL = 4, UKP_SIGTRAP = 5, UKP_SIGBUS = 7, UKP_SIGFPE = 8, UKP_SIGSEGV = 11 };
+
+/* The signals that the engine takes. */
+#define UKP_SIGNALS                                                                           \
+	(1ull << (UKP_SIGILL - 1) | 1ull << (UKP_SIGTRAP - 1) | 1ull << (UKP_SIGBUS - 1) |    \
+	 1ull << (UKP_SIGFPE - 1) | 1ull << (UKP_SIGSEGV - 1))
+
+#define UKP_SIG_DFL 0
+#define UKP_SIG_IGN 1
+
+#define UKP_SA_SIGINFO	 0x00000004ull
+#define UKP_SA_RESTORER	 0x04000000ull
+#define UKP_SA_ONSTACK	 0x08000000ull
+#define UKP_SA_RESTART	 0x10000000ull
+#define UKP_SA_NODEFER	 0x40000000ull
+#define UKP_SA_RESETHAND 0x80000000ull
+
+/*
+ * Handlers as the kernel calls them, in assembly: they call the C function of
+ * the same stem and resume, by iretq when it returned UKP_RESUME_DIRECT, by
+ * rt_sigreturn otherwise.
+ */
+enum { UKP_RESUME_DIRECT, UKP_RESUME_SIGRETURN };
+
+void ukp_trap_entry(int sig, struct ukp_siginfo *info, struct ukp_ucontext *uc);
+void ukp_fault_entry(int sig, struct ukp_siginfo *info, struct ukp_ucontext *uc);
+void ukp_restorer(void);
+void ukp_chain_call(int sig, struct ukp_siginfo *info, struct ukp_ucontext *uc, uint64_t handler);
+
+int ukp_trap(int sig, struct ukp_siginfo *info, struct ukp_ucontext *uc);
+int ukp_fault(int sig, struct ukp_siginfo *info, struct ukp_ucontext *uc);
+
+void ukp_regs_from_uc(struct pt_regs *regs, const struct ukp_ucontext *uc);
+void ukp_regs_to_uc(struct ukp_ucontext *uc, const struct pt_regs *regs);
+
+/* Whether this frame may be left without rt_sigreturn. */
+bool ukp_resume_direct(const struct ukp_ctl *ctl, const struct ukp_ucontext *uc);
+
+/* Give a signal that isn't ours to the program, as if it had come straight. */
+int ukp_signal_chain(struct ukp_ctl *ctl, int sig, struct ukp_siginfo *info,
+		     struct ukp_ucontext *uc);
+
+/* Bounds of the guarded copies and where a fault in them goes on. */
+extern const char ukp_guard_start[], ukp_guard_end[], ukp_guard_fail[];
+
+#pragma GCC visibility pop
+
+#endif

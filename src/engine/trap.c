@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The base form: int3 raised SIGTRAP, the kernel built a frame, we run the
+ * site's actions on its registers and go on in the site's slot.
+ */
+#include "engine/arch.h"
+#include "engine/hit.h"
+#include "engine/signal.h"
+
+#define SS_AUTODISARM (1u << 31)
+
+static bool faults_are_fatal(const struct ukp_ucontext *uc)
+{
+	return uc->sigmask & (1ull << (UKP_SIGSEGV - 1) | 1ull << (UKP_SIGBUS - 1));
+}
+
+bool ukp_resume_direct(const struct ukp_ctl *ctl, const struct ukp_ucontext *uc)
+{
+	/* Only sigreturn gives an auto-disarmed alternate stack back. */
+	return (ctl->flags & UKP_CTL_DIRECT) && uc->fpstate && !(uc->ss_flags & SS_AUTODISARM);
+}
+
+static int resume(const struct ukp_ctl *ctl, const struct ukp_ucontext *uc)
+{
+	return ukp_resume_direct(ctl, uc) ? UKP_RESUME_DIRECT : UKP_RESUME_SIGRETURN;
+}
+
+static int no_site(struct ukp_ctl *ctl, int sig, struct ukp_siginfo *info, struct ukp_ucontext *uc)
+{
+	uint8_t now;
+
+	/* The probe went away between the trap and us: the instruction is back. */
+	if (info->si_code == UKP_SI_KERNEL && !faults_are_fatal(uc) &&
+	    !ukp_arch_copy(&now, (void *)(uc->ip - 1), 1) && now != 0xcc) {
+		uc->ip--;
+		return resume(ctl, uc);
+	}
+	return ukp_signal_chain(ctl, sig, info, uc);
+}
+
+int ukp_trap(int sig, struct ukp_siginfo *info, struct ukp_ucontext *uc)
+{
+	struct ukp_ctl *ctl = ukp_engine_ctl();
+	struct ukp_site *site = NULL;
+	struct pt_regs regs;
+	struct ukp_hit hit;
+
+	if (info->si_code == UKP_SI_KERNEL)
+		site = ukp_site_find(ctl, uc->ip - 1);
+	if (!site)
+		return no_site(ctl, sig, info, uc);
+	if (!ukp_hit_alive(ctl)) {
+		uc->ip = site->slot;
+		return resume(ctl, uc);
+	}
+
+	ukp_regs_from_uc(&regs, uc);
+	hit.ctl = ctl;
+	hit.site = site;
+	hit.inst = NULL;
+	hit.regs = &regs;
+	hit.tsc = ukp_arch_clock();
+	hit.cpu = ukp_arch_cpu(ctl);
+	hit.flags = faults_are_fatal(uc) ? UKP_HIT_NOREAD : 0;
+	if (!ukp_hit_run(&hit))
+		regs.ip = site->slot;
+	ukp_regs_to_uc(uc, &regs);
+	return resume(ctl, uc);
+}

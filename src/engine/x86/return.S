@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where functions with a replaced return address come out.
+ *
+ *	stub i:   call common		  8 bytes each, so i = (ra - base) / 8
+ *	common:   jmp *ukp_return_entry	  at the end of each stub file
+ *
+ * The stub's call pushed stub + 5 exactly over the word that had held the
+ * stub, so sp here is as it was at the function's entry.  All general
+ * registers and the flags are kept; the true return address replaces the
+ * pushed word and the final ret goes there.  Vector registers are not touched
+ * by our own actions; with a C handler of a user's, they are saved here.
+ *
+ *	sp ->	r15 ... di  orig_ax  ip  cs  flags  sp  ss    struct pt_regs
+ *		ra   <- the word, pushed by the stub's call
+ */
+	.text
+	.globl	ukp_return_entry
+	.hidden	ukp_return_entry
+	.type	ukp_return_entry, @function
+
+#define REGS_IP		128
+#define REGS_CS		136
+#define REGS_SP		152
+#define REGS_SS		160
+
+ukp_return_entry:
+	lea	-24(%rsp), %rsp		/* a pad word, ss, sp: filled in below */
+	pushfq
+	cld
+	lea	-24(%rsp), %rsp		/* cs, ip, orig_ax: filled in below */
+	push	%rdi
+	push	%rsi
+	push	%rdx
+	push	%rcx
+	push	%rax
+	push	%r8
+	push	%r9
+	push	%r10
+	push	%r11
+	push	%rbx
+	push	%rbp
+	push	%r12
+	push	%r13
+	push	%r14
+	push	%r15
+	/* 22 words in all: struct pt_regs has 21, the pad word is above it */
+	movq	$-1, 120(%rsp)
+	movl	%cs, %eax
+	mov	%rax, REGS_CS(%rsp)
+	mov	%rsp, %rdi
+	lea	184(%rsp), %rax		/* as after the function's ret */
+	mov	%rax, REGS_SP(%rsp)
+	movl	%ss, %eax
+	mov	%rax, REGS_SS(%rsp)
+	mov	176(%rsp), %rsi		/* the stub's call: stub + 5 */
+	mov	%rsp, %rbx
+	and	$-16, %rsp
+	call	ukp_return
+	mov	%rbx, %rsp
+	mov	REGS_IP(%rsp), %rax
+	mov	%rax, 176(%rsp)
+	pop	%r15
+	pop	%r14
+	pop	%r13
+	pop	%r12
+	pop	%rbp
+	pop	%rbx
+	pop	%r11
+	pop	%r10
+	pop	%r9
+	pop	%r8
+	pop	%rax
+	pop	%rcx
+	pop	%rdx
+	pop	%rsi
+	pop	%rdi
+	lea	24(%rsp), %rsp
+	popfq
+	lea	24(%rsp), %rsp
+	ret
+	.size	ukp_return_entry, . - ukp_return_entry
+
+	.section .note.GNU-stack, "", @progbits

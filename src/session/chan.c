@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT */
+/* A client's channel: made, emptied, taken away. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "engine/ring.h"
+#include "session/target.h"
+
+#define SUB_SHIFT  18 /* 256 KiB a sub-buffer */
+#define NR_SUBS	   16 /* 4 MiB a CPU */
+#define MAX_SHARDS 64
+#define PAGE	   4096ull
+
+static uint64_t page_up(uint64_t n)
+{
+	return (n + PAGE - 1) & ~(PAGE - 1);
+}
+
+static void lay_out(struct ukp_chan *c)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_CONF);
+
+	if (cpus < 1)
+		cpus = 1;
+	c->magic = UKP_CHAN_MAGIC;
+	c->version = UKP_CHAN_VERSION;
+	c->nr_shards = cpus < MAX_SHARDS ? cpus : MAX_SHARDS;
+	c->nr_stats = UKP_CHAN_STATS;
+	c->nr_rings = c->nr_shards;
+	c->nr_subs = NR_SUBS;
+	c->sub_shift = SUB_SHIFT;
+	c->off_stats = UKP_CHAN_OFF_STATS;
+	c->off_hists = page_up(c->off_stats +
+			       (uint64_t)c->nr_shards * c->nr_stats * sizeof(struct ukp_stat));
+	c->off_rings = page_up(c->off_hists + (uint64_t)UKP_CHAN_HISTS * c->nr_shards *
+						      page_up(sizeof(struct ukp_hist)));
+	c->ring_stride = ukp_ring_stride(c->nr_subs, c->sub_shift);
+	c->size = c->off_rings + c->nr_rings * c->ring_stride;
+}
+
+static int map_chan(struct chan *c, struct err *err)
+{
+	const struct ukp_chan *layout = &c->layout;
+	struct target *t = c->target;
+	uint32_t i;
+	long remote;
+
+	c->fd = target_memfd(t, "ukprobes-chan", c->size, &remote, err);
+	if (c->fd < 0)
+		return c->fd;
+	c->map = mmap(NULL, c->size, PROT_READ | PROT_WRITE, MAP_SHARED, c->fd, 0);
+	if (c->map == MAP_FAILED) {
+		c->map = NULL;
+		inject_syscall(t->inject, SYS_close, remote, 0, 0, 0, 0, 0);
+		return err_set(err, -errno, "cannot map the channel: %s", strerror(errno));
+	}
+	*c->map = *layout;
+	for (i = 0; i < layout->nr_rings; i++)
+		ukp_ring_init((struct ukp_ring *)((char *)c->map + layout->off_rings +
+						  i * layout->ring_stride),
+			      layout->nr_subs, layout->sub_shift);
+	c->addr = target_map(t, 0, c->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+			     remote, UKP_MAP_CHAN, c->number, err);
+	inject_syscall(t->inject, SYS_close, remote, 0, 0, 0, 0, 0);
+	return c->addr ? 0 : err->code;
+}
+
+static void chan_free(struct chan *c)
+{
+	struct chan **p;
+
+	for (p = &c->target->chans; *p; p = &(*p)->next)
+		if (*p == c) {
+			*p = c->next;
+			break;
+		}
+	probe_free_all(c->target, c->probes);
+	if (c->map)
+		munmap(c->map, c->size);
+	if (c->fd >= 0)
+		close(c->fd);
+	free(c);
+}
+
+int chan_open(struct target *t, struct chan **ret_c, struct err *err)
+{
+	struct chan *c = calloc(1, sizeof(*c));
+	int ret;
+
+	if (!c)
+		return err_set(err, -ENOMEM, "out of memory");
+	lay_out(&c->layout);
+	c->target = t;
+	c->fd = -1;
+	c->size = c->layout.size;
+	c->number = t->next_chan++;
+	ret = target_hold(t, err);
+	if (!ret) {
+		ret = target_begin(t, err);
+		if (!ret) {
+			ret = map_chan(c, err);
+			target_end(t);
+		}
+		target_release(t);
+	}
+	if (ret) {
+		chan_free(c);
+		return ret;
+	}
+	c->next = t->chans;
+	t->chans = c;
+	*ret_c = c;
+	return 0;
+}
+
+int chan_stop(struct chan *c, struct err *err)
+{
+	struct target *t = c->target;
+	struct probe *p;
+	int ret = target_hold(t, err);
+
+	if (ret)
+		return ret == -ESRCH ? 0 : ret;
+	for (p = c->probes; p; p = p->next_mine)
+		probe_unplant(p);
+	leave_mute(t, c);
+	target_release(t);
+	return 0;
+}
+
+/* Threads that entered an action before its probe was taken out still write here. */
+static int wait_unused(struct target *t, struct err *err)
+{
+	unsigned int us = 50, tries;
+	int ret;
+
+	for (tries = 0; target_busy(t); tries++) {
+		if (tries > 20)
+			return -EAGAIN;
+		ret = inject_breathe(t->inject, us, err);
+		if (ret)
+			return ret;
+		us = us < 20000 ? us * 2 : us;
+	}
+	return 0;
+}
+
+int chan_close(struct chan *c, struct err *err)
+{
+	struct target *t = c->target;
+	int ret = chan_stop(c, err);
+
+	if (!ret && !t->dead)
+		ret = target_hold(t, err);
+	if (!ret && !t->dead) {
+		ret = wait_unused(t, err);
+		/* What can't be freed now goes with the agent. */
+		if (!ret && !target_begin(t, err)) {
+			target_unmap(t, c->addr);
+			target_end(t);
+		}
+		target_release(t);
+	}
+	chan_free(c);
+	return ret == -ESRCH || ret == -EAGAIN ? 0 : ret;
+}

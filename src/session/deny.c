@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What libc does with all signals blocked kills the process at an int3: the
+ * child of posix_spawn on its way to execve, fork, thread creation, raise.
+ * The names are glibc's and musl's public ones; an address is compared with
+ * what they stand for in the module that is libc.
+ *
+ * What returns twice, or reads its own return address, can't have that address
+ * replaced.
+ */
+#include "session/deny.h"
+
+#include <string.h>
+
+static const char blocked[] = "it runs with all signals blocked, where a breakpoint kills";
+static const char partly[] =
+	"it blocks all signals inside, where a breakpoint kills; its entry can be probed";
+static const char twice[] = "it returns twice or changes stacks: its return address must stay";
+static const char reads[] = "it looks at its own return address";
+
+static const struct deny_entry list[] = {
+	{ "execve", DENY_ALL, blocked },
+	{ "execveat", DENY_ALL, blocked },
+	{ "fexecve", DENY_ALL, blocked },
+	{ "execv", DENY_ALL, blocked },
+	{ "execvp", DENY_ALL, blocked },
+	{ "execvpe", DENY_ALL, blocked },
+	{ "sigprocmask", DENY_ALL, blocked },
+	{ "pthread_sigmask", DENY_ALL, blocked },
+	{ "dup2", DENY_ALL, blocked },
+	{ "chdir", DENY_ALL, blocked },
+	{ "fchdir", DENY_ALL, blocked },
+	{ "setsid", DENY_ALL, blocked },
+	{ "setpgid", DENY_ALL, blocked },
+	{ "tcsetpgrp", DENY_ALL, blocked },
+	{ "sched_setparam", DENY_ALL, blocked },
+	{ "sched_setscheduler", DENY_ALL, blocked },
+	{ "closefrom", DENY_ALL, blocked },
+	{ "close_range", DENY_ALL, blocked },
+	{ "_exit", DENY_ALL, blocked },
+	{ "_Exit", DENY_ALL, blocked },
+	{ "clone", DENY_ALL, blocked },
+	{ "__clone", DENY_ALL, blocked },
+	{ "pthread_create", DENY_BODY, partly },
+	{ "posix_spawn", DENY_BODY, partly },
+	{ "posix_spawnp", DENY_BODY, partly },
+	{ "fork", DENY_BODY, partly },
+	{ "_Fork", DENY_BODY, partly },
+	{ "raise", DENY_BODY, partly },
+	{ "gsignal", DENY_BODY, partly },
+	{ "pthread_kill", DENY_BODY, partly },
+	{ "abort", DENY_BODY, partly },
+	{ "pthread_exit", DENY_BODY, partly },
+	{ "setjmp", DENY_RETURN, twice },
+	{ "_setjmp", DENY_RETURN, twice },
+	{ "__sigsetjmp", DENY_RETURN, twice },
+	{ "sigsetjmp", DENY_RETURN, twice },
+	{ "getcontext", DENY_RETURN, twice },
+	{ "setcontext", DENY_RETURN, twice },
+	{ "swapcontext", DENY_RETURN, twice },
+	{ "makecontext", DENY_RETURN, twice },
+	{ "vfork", DENY_RETURN, twice },
+	{ "__vfork", DENY_RETURN, twice },
+	{ "longjmp", DENY_RETURN, twice },
+	{ "_longjmp", DENY_RETURN, twice },
+	{ "siglongjmp", DENY_RETURN, twice },
+	{ "__longjmp_chk", DENY_RETURN, twice },
+	{ "dlsym", DENY_RETURN, reads },
+	{ "dlvsym", DENY_RETURN, reads },
+	{ "dlopen", DENY_RETURN, reads },
+	{ "dlmopen", DENY_RETURN, reads },
+	{ "mcount", DENY_RETURN, reads },
+	{ "__fentry__", DENY_RETURN, reads },
+	{ "_mcount", DENY_RETURN, reads },
+	{ NULL, DENY_ALL, NULL },
+};
+
+const struct deny_entry *deny_list(void)
+{
+	return list;
+}
+
+/* The module that has the C library: libc itself, or a static program. */
+static bool is_libc(struct sym_proc *p, struct sym_module *m)
+{
+	const char *name = sym_module_name(m);
+	struct sym_symbol s;
+
+	if (!strncmp(name, "libc.so", 7) || !strncmp(name, "libc-2", 6) ||
+	    !strncmp(name, "ld-musl", 7) || !strncmp(name, "libpthread", 10))
+		return true;
+	return sym_module_is_exe(m) && sym_lookup(p, m, "__libc_start_main", &s, 1) &&
+	       s.module == m;
+}
+
+static bool applies(const struct deny_entry *e, const struct sym_symbol *s, uint64_t addr, bool ret)
+{
+	if (addr - s->addr >= s->size)
+		return false;
+	switch (e->kind) {
+	case DENY_ALL:
+		return true;
+	case DENY_BODY:
+		return addr != s->addr;
+	default:
+		return ret;
+	}
+}
+
+/* Go moves its stacks and checks every return address on them. */
+static const char *check_go(struct sym_proc *p, struct sym_module *m)
+{
+	struct sym_symbol s;
+
+	if (!sym_lookup(p, m, "runtime.morestack", &s, 1))
+		return NULL;
+	return "Go checks and moves return addresses: return probes there need exit sites, which "
+	       "come later";
+}
+
+const char *deny_check(struct sym_proc *p, uint64_t addr, bool ret)
+{
+	struct sym_module *m = sym_module_of(p, addr);
+	const struct deny_entry *e;
+	struct sym_symbol s[4];
+	size_t n, i;
+
+	if (!m)
+		return NULL;
+	if (ret && check_go(p, m))
+		return check_go(p, m);
+	if (!is_libc(p, m))
+		return NULL;
+	for (e = list; e->name; e++) {
+		n = sym_lookup(p, m, e->name, s, 4);
+		for (i = 0; i < n && i < 4; i++)
+			if (applies(e, &s[i], addr, ret))
+				return e->why;
+	}
+	return NULL;
+}

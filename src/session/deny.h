@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Functions that must not be probed, or not everywhere, or not at their
+ * return, by name and reason.  The agent itself needs no list: it lies in
+ * memory that no file has.
+ */
+#ifndef UKP_SESSION_DENY_H
+#define UKP_SESSION_DENY_H
+
+#include "sym/sym.h"
+
+enum deny_kind {
+	DENY_ALL,    /* any probe */
+	DENY_BODY,   /* any but at the entry */
+	DENY_RETURN, /* return probes */
+};
+
+struct deny_entry {
+	const char *name;
+	enum deny_kind kind;
+	const char *why;
+};
+
+/* The list; ends with a NULL name. */
+const struct deny_entry *deny_list(void);
+
+/* The reason why a probe at addr is refused, or NULL. */
+const char *deny_check(struct sym_proc *p, uint64_t addr, bool ret);
+
+#endif

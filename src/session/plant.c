@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Planting: slots, sites, actions and the one byte.
+ *
+ * While the threads stand still: the slot is written, then the site, then the
+ * action is linked, then the table names the site, and last the int3 goes in.
+ * So a thread that hits it finds everything.  Taking out goes the other way
+ * round: the byte first.  Sites and slots stay for the agent's life, for a
+ * thread may be on its way through them.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/agent.h"
+#include "plan/plan.h"
+#include "session/slots.h"
+#include "session/target.h"
+
+static uint64_t page_up(uint64_t n)
+{
+	return (n + 4095) & ~4095ull;
+}
+
+static struct site *find_site(struct target *t, uint64_t addr)
+{
+	size_t i;
+
+	for (i = 0; i < t->nr_sites; i++)
+		if (t->sites[i]->addr == addr)
+			return t->sites[i];
+	return NULL;
+}
+
+static void table_put(struct ukp_site_table *tab, uint32_t mask, const struct site *s)
+{
+	uint32_t i = ukp_site_hash(s->addr), n;
+
+	/* Bounded: the target may have filled what we left free. */
+	for (n = 0; n <= mask && tab->site[i & mask]; n++)
+		i++;
+	/* Release: the site is complete before the table names it. */
+	__atomic_store_n(&tab->site[i & mask], s->off, __ATOMIC_RELEASE);
+}
+
+/* Room for one more; readers see the old table or the new one. */
+static int table_grow(struct target *t)
+{
+	uint32_t entries = t->own.sites ? (t->table_mask + 1) * 2 : 64, off;
+	struct ukp_site_table *tab;
+	size_t i;
+
+	if (t->own.sites && t->table_used * 2 < t->table_mask)
+		return 0;
+	off = target_alloc(t, sizeof(*tab) + entries * sizeof(uint32_t));
+	if (!off)
+		return -ENOSPC;
+	tab = target_at(t, off);
+	tab->mask = entries - 1;
+	for (i = 0; i < t->nr_sites; i++)
+		table_put(tab, entries - 1, t->sites[i]);
+	t->own.sites = off;
+	t->table_mask = entries - 1;
+	__atomic_store_n(&t->ctl->sites, off, __ATOMIC_RELEASE);
+	return 0;
+}
+
+static int write_slot(struct target *t, struct site *s, struct err *err)
+{
+	uint8_t code[UKP_INSN_MAX], out[UKP_SLOT_SIZE];
+	struct plan_request req = { .code = code, .addr = s->addr };
+	enum plan_refusal why;
+	int ret;
+
+	ret = probe_original(t, s->addr, code, &req.avail);
+	if (ret)
+		return err_set(err, ret, "cannot read the original code at %#lx", s->addr);
+	req.slot = slots_get(t->slots, s->addr, err);
+	if (!req.slot)
+		return err->code;
+	why = plan_copy(&req, out, &s->plan);
+	if (why != PLAN_OK) {
+		slots_put(t->slots, req.slot);
+		return err_set(err, plan_errno(why), "Failed to register probe event: %s",
+			       plan_reason(why));
+	}
+	s->first = code[0];
+	ret = inject_write(t->inject, req.slot, out, sizeof(out));
+	return ret ? err_set(err, ret, "cannot write to process %d: %s", t->pid, strerror(-ret)) : 0;
+}
+
+static int grow_sites(struct target *t)
+{
+	size_t max = t->max_sites ? t->max_sites * 2 : 64;
+	struct site **more;
+
+	if (t->nr_sites < t->max_sites)
+		return 0;
+	more = realloc(t->sites, max * sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	t->sites = more;
+	t->max_sites = max;
+	return 0;
+}
+
+static int new_site(struct target *t, uint64_t addr, struct site **ret_s, struct err *err)
+{
+	struct site *s = calloc(1, sizeof(*s));
+	int ret;
+
+	if (!s || grow_sites(t)) {
+		free(s);
+		return err_set(err, -ENOMEM, "out of memory");
+	}
+	s->addr = addr;
+	ret = write_slot(t, s, err);
+	if (!ret && !table_grow(t))
+		s->off = target_alloc(t, sizeof(struct ukp_site));
+	if (!ret && !s->off)
+		ret = err_set(err, -ENOSPC, "the control area of process %d is full", t->pid);
+	if (ret) {
+		free(s);
+		return ret;
+	}
+	memcpy(target_at(t, s->off), &s->plan, sizeof(s->plan));
+	table_put(target_at(t, t->own.sites), t->table_mask, s);
+	t->table_used++;
+	t->sites[t->nr_sites++] = s;
+	*ret_s = s;
+	return 0;
+}
+
+/* Someone else's breakpoint, or a rewritten page, is not ours to cover. */
+static int arm(struct target *t, struct site *s, struct err *err)
+{
+	unsigned char now, int3 = 0xcc;
+	int ret;
+
+	if (s->armed)
+		return 0;
+	ret = inject_read(t->inject, s->addr, &now, 1);
+	if (!ret && now != s->first)
+		return err_set(err, -EBUSY, "the code at %#lx has changed, it is not probed",
+			       s->addr);
+	if (!ret)
+		ret = inject_write(t->inject, s->addr, &int3, 1);
+	if (ret)
+		return err_set(err, ret, "cannot write code of process %d: %s", t->pid,
+			       strerror(-ret));
+	s->armed = true;
+	return 0;
+}
+
+/* Only what is still ours is put back. */
+static void disarm(struct target *t, struct site *s)
+{
+	unsigned char now;
+
+	if (!s->armed || inject_read(t->inject, s->addr, &now, 1))
+		return;
+	if (now == 0xcc)
+		inject_write(t->inject, s->addr, &s->first, 1);
+	s->armed = false;
+}
+
+static bool wanted(const struct site *s)
+{
+	const struct probe *p;
+
+	for (p = s->probes; p; p = p->next)
+		if (p->enabled)
+			return true;
+	return false;
+}
+
+static uint32_t put_event(struct target *t, struct probe *p)
+{
+	size_t steps = (p->event->nr_entry + p->event->nr_steps) * sizeof(struct ukp_fetch);
+	uint32_t off = target_alloc(t, sizeof(*p->event) + steps);
+
+	if (!off)
+		return 0;
+	p->event->chan = p->chan->addr;
+	p->event->id = p->id;
+	p->event->enabled = p->enabled;
+	p->event->maxactive = p->def->maxactive;
+	memcpy(target_at(t, off), p->event, sizeof(*p->event) + steps);
+	return off;
+}
+
+static uint32_t put_latency(struct target *t, struct probe *p)
+{
+	uint32_t off = target_alloc(t, sizeof(struct ukp_latency)), i;
+	uint64_t stride = page_up(sizeof(struct ukp_hist)), hist;
+	struct chan *c = p->chan;
+
+	if (!off)
+		return 0;
+	hist = c->layout.off_hists + (uint64_t)p->hist * c->layout.nr_shards * stride;
+	for (i = 0; i < c->layout.nr_shards; i++)
+		((struct ukp_hist *)((char *)c->map + hist + i * stride))->min = UINT64_MAX;
+	*(struct ukp_latency *)target_at(t, off) = (struct ukp_latency){
+		.chan = c->addr,
+		.hist = c->addr + hist,
+		.stride = stride,
+		.nr_shards = c->layout.nr_shards,
+		.id = p->id,
+		.kind = p->err_kind,
+		.enabled = p->enabled,
+	};
+	return off;
+}
+
+static enum agent_fn action_of(const struct probe *p)
+{
+	switch (p->kind) {
+	case PROBE_ENTRY:
+		return AGENT_EVENT_HIT;
+	case PROBE_RETURN:
+		return AGENT_EVENT_ENTRY;
+	case PROBE_LATENCY:
+		return AGENT_LATENCY_ENTRY;
+	default:
+		return (enum agent_fn)p->id;
+	}
+}
+
+/* The action at the head of its site's chain: newest first. */
+static int link_action(struct target *t, struct site *s, struct probe *p, struct err *err)
+{
+	struct ukp_site *shared = target_at(t, s->off);
+	struct ukp_action *a;
+
+	if (p->kind == PROBE_ENTRY || p->kind == PROBE_RETURN)
+		p->ctx_off = put_event(t, p);
+	else if (p->kind == PROBE_LATENCY)
+		p->ctx_off = put_latency(t, p);
+	p->action_off = target_alloc(t, sizeof(*a));
+	if (!p->action_off || (p->kind != PROBE_INTERNAL && !p->ctx_off))
+		return err_set(err, -ENOSPC, "the control area of process %d is full", t->pid);
+	a = target_at(t, p->action_off);
+	a->fn = t->own.text + agent_offset(action_of(p));
+	a->ctx = p->ctx_off ? t->own.self + p->ctx_off : 0;
+	a->next = s->probes ? s->probes->action_off : 0;
+	__atomic_store_n(&shared->action, p->action_off, __ATOMIC_RELEASE);
+	p->next = s->probes;
+	s->probes = p;
+	p->site = s;
+	return 0;
+}
+
+static void unlink_action(struct target *t, struct probe *p)
+{
+	struct ukp_site *shared = target_at(t, p->site->off);
+	struct probe **q, *before = NULL;
+	uint32_t next;
+
+	for (q = &p->site->probes; *q != p; q = &(*q)->next)
+		before = *q;
+	*q = p->next;
+	next = p->next ? p->next->action_off : 0;
+	/* A thread that is at this action still finds its way to the next. */
+	if (before)
+		__atomic_store_n(&((struct ukp_action *)target_at(t, before->action_off))->next,
+				 next, __ATOMIC_RELEASE);
+	else
+		__atomic_store_n(&shared->action, next, __ATOMIC_RELEASE);
+	p->site = NULL;
+}
+
+int probe_plant(struct target *t, struct probe *p, struct err *err)
+{
+	struct site *s = find_site(t, p->addr);
+	int ret = 0;
+
+	if (!s)
+		ret = new_site(t, p->addr, &s, err);
+	if (!ret)
+		ret = link_action(t, s, p, err);
+	if (!ret && p->enabled)
+		ret = arm(t, s, err);
+	if (ret && p->site)
+		unlink_action(t, p);
+	return ret;
+}
+
+void probe_unplant(struct probe *p)
+{
+	struct target *t = p->chan->target;
+	struct site *s = p->site;
+
+	if (!s)
+		return;
+	unlink_action(t, p);
+	p->gone = true;
+	if (!wanted(s))
+		disarm(t, s);
+}
+
+int probe_start(struct chan *c, struct err *err)
+{
+	struct target *t = c->target;
+	struct probe *p;
+	int ret = target_hold(t, err);
+
+	if (ret)
+		return ret;
+	ret = target_begin(t, err);
+	if (!ret) {
+		for (p = c->probes; p && !ret; p = p->next_mine)
+			if (!p->site && !p->gone) {
+				p->fresh = true;
+				ret = probe_plant(t, p, err);
+			}
+		for (p = c->probes; p; p = p->next_mine) {
+			if (ret && p->fresh)
+				probe_unplant(p);
+			p->fresh = false;
+		}
+		target_end(t);
+	}
+	target_release(t);
+	return ret;
+}
+
+int probe_remove(struct chan *c, uint32_t id, struct err *err)
+{
+	struct probe *p = probe_find(c, id);
+	int ret;
+
+	if (!p)
+		return err_set(err, -ENOENT, "there is no probe %u", id);
+	p->gone = true;
+	if (!p->site)
+		return 0;
+	ret = target_hold(c->target, err);
+	if (ret)
+		return ret == -ESRCH ? 0 : ret;
+	probe_unplant(p);
+	leave_mute(c->target, c);
+	target_release(c->target);
+	return 0;
+}
+
+int probe_enable(struct chan *c, uint32_t id, bool on, struct err *err)
+{
+	struct probe *p = probe_find(c, id);
+	void *ctx;
+
+	if (!p || p->gone)
+		return err_set(err, -EINVAL, "there is no probe %u", id);
+	p->enabled = on;
+	if (!p->site)
+		return 0;
+	ctx = target_at(c->target, p->ctx_off);
+	if (p->kind == PROBE_LATENCY)
+		__atomic_store_n(&((struct ukp_latency *)ctx)->enabled, on, __ATOMIC_RELEASE);
+	else
+		__atomic_store_n(&((struct ukp_event *)ctx)->enabled, on, __ATOMIC_RELEASE);
+	/* One byte: no thread has to stand still for it. */
+	if (on)
+		return arm(c->target, p->site, err);
+	if (!wanted(p->site))
+		disarm(c->target, p->site);
+	return 0;
+}

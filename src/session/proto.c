@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+/* Sockets between clients and brokers, and where they lie. */
+#include "session/proto.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+/* Ours alone: a folder that someone else could have prepared is refused. */
+static int own_folder(char *buf, size_t len)
+{
+	struct stat st;
+
+	snprintf(buf, len, "/tmp/ukprobes-%u", (unsigned int)geteuid());
+	if (mkdir(buf, 0700) && errno != EEXIST)
+		return -errno;
+	if (lstat(buf, &st))
+		return -errno;
+	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 077))
+		return -EPERM;
+	return 0;
+}
+
+int proto_path(pid_t pid, uint64_t start_time, const char *suffix, char *buf, size_t len)
+{
+	char dir[64];
+	int ret = own_folder(dir, sizeof(dir));
+
+	if (ret)
+		return ret;
+	if ((size_t)snprintf(buf, len, "%s/%d-%llu.%s", dir, pid, (unsigned long long)start_time,
+			     suffix) >= len)
+		return -ENAMETOOLONG;
+	return 0;
+}
+
+uint64_t proto_start_time(pid_t pid)
+{
+	unsigned long long start = 0;
+	char path[64], buf[1024], *p;
+	ssize_t n;
+	int fd, i;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	n = read(fd, buf, sizeof(buf) - 1);
+	close(fd);
+	if (n <= 0)
+		return 0;
+	buf[n] = 0;
+	/* The name may hold spaces and brackets: count from its end. */
+	p = strrchr(buf, ')');
+	for (i = 2; p && i < 22; i++)
+		p = strchr(p + 1, ' ');
+	if (p)
+		sscanf(p, " %llu", &start);
+	return start;
+}
+
+int proto_send(int fd, const void *msg, size_t len, int pass_fd)
+{
+	struct iovec iov = { (void *)msg, len };
+	struct msghdr mh = { .msg_iov = &iov, .msg_iovlen = 1 };
+	union {
+		struct cmsghdr head;
+		char buf[CMSG_SPACE(sizeof(int))];
+	} control = { 0 };
+	ssize_t n;
+
+	if (pass_fd >= 0) {
+		mh.msg_control = control.buf;
+		mh.msg_controllen = sizeof(control.buf);
+		control.head.cmsg_level = SOL_SOCKET;
+		control.head.cmsg_type = SCM_RIGHTS;
+		control.head.cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(&control.head), &pass_fd, sizeof(int));
+	}
+	do {
+		n = sendmsg(fd, &mh, MSG_NOSIGNAL);
+	} while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	return (size_t)n == len ? 0 : -EIO;
+}
+
+ssize_t proto_recv(int fd, void *msg, size_t len, int *got_fd)
+{
+	struct iovec iov = { msg, len };
+	union {
+		struct cmsghdr head;
+		char buf[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct msghdr mh = { .msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = control.buf,
+			     .msg_controllen = sizeof(control.buf) };
+	struct cmsghdr *c;
+	ssize_t n;
+	int passed = -1;
+
+	do {
+		n = recvmsg(fd, &mh, MSG_CMSG_CLOEXEC);
+	} while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return errno == ECONNRESET ? -EPIPE : -errno;
+	for (c = CMSG_FIRSTHDR(&mh); c; c = CMSG_NXTHDR(&mh, c))
+		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
+		    c->cmsg_len >= CMSG_LEN(sizeof(int)))
+			memcpy(&passed, CMSG_DATA(c), sizeof(int));
+	if (got_fd)
+		*got_fd = passed;
+	else if (passed >= 0)
+		close(passed);
+	if (!n)
+		return -EPIPE;
+	return n;
+}

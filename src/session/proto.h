@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Between a client and the broker of its target: requests and replies over a
+ * SOCK_SEQPACKET Unix socket, one reply a request, both sides of one version
+ * and one user.  Records do not go this way: OPEN's reply carries the
+ * channel's descriptor and the client reads the ring itself.
+ */
+#ifndef UKP_SESSION_PROTO_H
+#define UKP_SESSION_PROTO_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "lang/lang.h"
+
+#define PROTO_VERSION 1
+#define PROTO_DATA    16384
+
+enum proto_type {
+	PROTO_OPEN,   /* arg: version.  Reply: struct proto_open, descriptor */
+	PROTO_ADD,    /* data: definition.  Reply: struct proto_event */
+	PROTO_ADD_LATENCY,
+	PROTO_START,  /* plant what was added */
+	PROTO_REMOVE, /* arg: id */
+	PROTO_ENABLE, /* arg: id << 1 | on */
+	PROTO_STOP,   /* take all out */
+	PROTO_LIST,   /* arg: from which line on.  Reply: text; ret: lines left */
+};
+
+struct proto_request {
+	uint32_t type;
+	uint32_t arg;
+	uint32_t len;
+	char data[PROTO_DATA];
+};
+
+struct proto_reply {
+	int32_t ret;	/* negative errno */
+	int32_t column; /* of the error in the definition */
+	uint32_t len;	/* of data; the error's sentence on failure */
+	char data[PROTO_DATA];
+};
+
+#define PROTO_REQUEST_HEAD offsetof(struct proto_request, data)
+#define PROTO_REPLY_HEAD   offsetof(struct proto_reply, data)
+
+struct proto_open {
+	uint64_t chan_size;
+	int32_t launched; /* held at its entry point until START */
+	int32_t pid;
+};
+
+struct proto_event {
+	uint32_t id;
+	uint32_t ret;
+	uint32_t nr_fields;
+	uint32_t err_kind; /* latency */
+	uint64_t addr;
+	uint64_t hist_off; /* latency: in the channel */
+	uint64_t hist_stride;
+	uint32_t hist_shards;
+	char group[LANG_NAME_MAX];
+	char name[LANG_NAME_MAX];
+	char func[256];
+	char place[384];
+	struct lang_field fields[];
+};
+
+/* The socket of a target's broker: 0 or -errno.  start_time tells a reused pid apart. */
+int proto_path(pid_t pid, uint64_t start_time, const char *suffix, char *buf, size_t len);
+/* Field 22 of /proc/PID/stat, 0 when gone. */
+uint64_t proto_start_time(pid_t pid);
+
+/* One message with an optional descriptor (-1); 0 or -errno (-EPIPE: the other side is gone). */
+int proto_send(int fd, const void *msg, size_t len, int pass_fd);
+ssize_t proto_recv(int fd, void *msg, size_t len, int *got_fd);
+
+#endif

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/* Slot arenas: one or more a module, filled from the start. */
+#include "session/slots.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "patch/near.h"
+
+#define ARENA_SIZE (64u << 10)
+
+struct arena {
+	struct arena *next;
+	uint64_t addr;
+	uint64_t lo, hi; /* what it reaches for sure */
+	uint32_t used;	 /* bytes */
+};
+
+struct slots {
+	struct target *target;
+	struct arena *arenas;
+};
+
+int slots_open(struct slots **ret, struct target *t)
+{
+	*ret = calloc(1, sizeof(**ret));
+	if (!*ret)
+		return -ENOMEM;
+	(*ret)->target = t;
+	return 0;
+}
+
+void slots_close(struct slots *s)
+{
+	while (s && s->arenas) {
+		struct arena *next = s->arenas->next;
+
+		free(s->arenas);
+		s->arenas = next;
+	}
+	free(s);
+}
+
+/* All mappings of the file that addr belongs to: code reaches its data, too. */
+static void module_range(struct target *t, const struct sym_map *at, uint64_t *lo, uint64_t *hi)
+{
+	size_t i;
+
+	*lo = at->start;
+	*hi = at->end;
+	for (i = 0; at->inode && i < sym_nr_maps(t->sym); i++) {
+		const struct sym_map *m = sym_map_at(t->sym, i);
+
+		if (m->inode != at->inode || m->major != at->major || m->minor != at->minor)
+			continue;
+		if (m->end + (1u << 30) < at->start || m->start > at->end + (1u << 30))
+			continue;
+		*lo = m->start < *lo ? m->start : *lo;
+		*hi = m->end > *hi ? m->end : *hi;
+	}
+	/* .bss lies behind, anonymous. */
+	*hi += 1u << 20;
+}
+
+static uint64_t find_gap(struct target *t, uint64_t lo, uint64_t hi)
+{
+	size_t i, n = sym_nr_maps(t->sym), used = 0;
+	struct near_range *r = calloc(n + 1 + UKP_NR_MAPPINGS, sizeof(*r));
+	uint64_t keep = 0, gap;
+
+	if (!r)
+		return 0;
+	for (i = 0; i < n; i++) {
+		const struct sym_map *m = sym_map_at(t->sym, i);
+
+		r[used++] = (struct near_range){ m->start, m->end };
+		if (!strcmp(m->path, "[heap]"))
+			keep = m->end;
+	}
+	gap = near_gap(r, used, lo, hi, ARENA_SIZE, keep);
+	free(r);
+	return gap;
+}
+
+static struct arena *new_arena(struct slots *s, uint64_t addr, struct err *err)
+{
+	struct target *t = s->target;
+	const struct sym_map *m;
+	struct arena *a;
+	uint64_t gap;
+
+	/* What we mapped ourselves since the last look takes room, too. */
+	if (sym_refresh(t->sym, err))
+		return NULL;
+	m = sym_map_find(t->sym, addr);
+	a = calloc(1, sizeof(*a));
+	if (!m || !a) {
+		free(a);
+		err_set(err, m ? -ENOMEM : -ENOENT, "nothing is mapped at %#lx", addr);
+		return NULL;
+	}
+	module_range(t, m, &a->lo, &a->hi);
+	gap = find_gap(t, a->lo, a->hi);
+	if (gap)
+		a->addr = target_map(t, gap, ARENA_SIZE, PROT_READ | PROT_EXEC,
+				     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1,
+				     UKP_MAP_SLOTS, 0, err);
+	else
+		err_set(err, -ENOSPC, "no free address space within 2 GiB of %#lx", addr);
+	if (!a->addr) {
+		free(a);
+		return NULL;
+	}
+	a->next = s->arenas;
+	s->arenas = a;
+	return a;
+}
+
+uint64_t slots_get(struct slots *s, uint64_t addr, struct err *err)
+{
+	struct arena *a;
+
+	for (a = s->arenas; a; a = a->next)
+		if (addr >= a->lo && addr < a->hi && a->used + UKP_SLOT_SIZE <= ARENA_SIZE)
+			break;
+	if (!a)
+		a = new_arena(s, addr, err);
+	if (!a)
+		return 0;
+	a->used += UKP_SLOT_SIZE;
+	return a->addr + a->used - UKP_SLOT_SIZE;
+}
+
+void slots_put(struct slots *s, uint64_t slot)
+{
+	struct arena *a;
+
+	for (a = s->arenas; a; a = a->next)
+		if (a->used >= UKP_SLOT_SIZE && slot == a->addr + a->used - UKP_SLOT_SIZE)
+			a->used -= UKP_SLOT_SIZE;
+}

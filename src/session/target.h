@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A target as its broker sees it: the process, the agent in it, and what is
+ * planted.  One thread, the one that traces.
+ *
+ *	target.c   attach: agent in, dispositions taken
+ *	leave.c    the way out, from nothing but what lies in the target
+ *	probe.c    from a line of text to a checked probe
+ *	plant.c    sites, slots, actions
+ *	chan.c     channels
+ */
+#ifndef UKP_SESSION_TARGET_H
+#define UKP_SESSION_TARGET_H
+
+#include <stdbool.h>
+
+#include "inject/inject.h"
+#include "lang/lang.h"
+#include "sym/sym.h"
+#include "wire/chan.h"
+#include "wire/ctl.h"
+#include "wire/event.h"
+#include "wire/hist.h"
+
+/* One planted address; the broker's own copy, never read back from the target. */
+struct site {
+	uint64_t addr;
+	uint32_t off;	   /* of its struct ukp_site in the control area */
+	uint8_t first;	   /* the byte that the int3 replaced, from the file */
+	bool armed;
+	struct probe *probes; /* newest first */
+	struct ukp_site plan;
+};
+
+enum probe_kind { PROBE_ENTRY, PROBE_RETURN, PROBE_LATENCY, PROBE_INTERNAL };
+
+struct probe {
+	struct probe *next;	 /* of its site */
+	struct probe *next_mine; /* of its channel */
+	struct site *site;	 /* NULL: not planted (yet, any more) */
+	struct chan *chan;	 /* NULL: internal */
+	enum probe_kind kind;
+	uint32_t id;
+	uint64_t addr;
+	uint32_t action_off; /* struct ukp_action */
+	uint32_t ctx_off;    /* struct ukp_event or ukp_latency */
+	bool enabled;
+	bool gone;  /* removed, kept for its counters */
+	bool fresh; /* planted by the start that is going on */
+	struct lang_def *def;
+	char *name; /* symbol, for listings */
+	uint64_t name_off;
+	char *module; /* "" in the executable */
+	struct ukp_event *event; /* compiled, until planted */
+	struct lang_field *fields;
+	uint32_t err_kind;
+	uint32_t hist; /* index in the channel */
+};
+
+struct chan {
+	struct target *target;
+	struct chan *next;
+	uint32_t number;
+	uint64_t addr; /* in the target */
+	uint64_t size;
+	int fd;
+	struct ukp_chan *map; /* shared: written, never read back */
+	struct ukp_chan layout;
+	struct probe *probes;
+	uint32_t next_id;
+	uint32_t next_hist;
+};
+
+struct target {
+	pid_t pid;
+	struct inject *inject;
+	struct sym_proc *sym;
+	unsigned int holds;  /* nested target_hold() */
+	unsigned int begins; /* nested target_begin() */
+	bool dead;
+
+	/*
+	 * The control area is the target's to write.  What we rely on is in
+	 * own, and goes from there to the area; only old dispositions and
+	 * counters are read back.
+	 */
+	struct ukp_ctl *ctl;
+	struct ukp_ctl own;
+	uint32_t table_mask, table_used;
+	int ctl_fd;
+
+	struct site **sites;
+	size_t nr_sites, max_sites;
+	struct slots *slots;
+	struct chan *chans;
+	struct probe *internal;
+	uint32_t next_chan;
+};
+
+/* Agent in.  held: the process is stopped already (launched). */
+int target_attach(struct target **ret, pid_t pid, struct inject *held, struct err *err);
+/* Everything out, memory freed.  Says in err what could not be taken out. */
+int target_detach(struct target *t, struct err *err);
+void target_free(struct target *t);
+
+/* Stop all threads; nests. */
+int target_hold(struct target *t, struct err *err);
+void target_release(struct target *t);
+
+/* System calls in the target between the two; only while held; nests. */
+int target_begin(struct target *t, struct err *err);
+void target_end(struct target *t);
+
+/* Remote mmap with a record in the control area; 0 on failure. */
+uint64_t target_map(struct target *t, uint64_t hint, uint64_t len, int prot, int flags, int fd,
+		    enum ukp_map_kind kind, uint32_t arg, struct err *err);
+void target_unmap(struct target *t, uint64_t addr);
+/* A memfd made in the target and open here too; *remote is closed by the caller. */
+int target_memfd(struct target *t, const char *name, uint64_t size, long *remote, struct err *err);
+
+/* Memory in the control area; 0: full. */
+uint32_t target_alloc(struct target *t, size_t size);
+/* What lies there, and the same for the agent. */
+void *target_at(struct target *t, uint32_t off);
+/* The area as it should be, for leave_target(): malloc'ed. */
+struct ukp_ctl *target_snapshot(struct target *t);
+
+/*
+ * Is any thread inside our code?  Only while held.  text_only: slots and stubs
+ * don't count.  Threads in slots are moved to the original code.
+ */
+bool target_busy(struct target *t);
+
+int chan_open(struct target *t, struct chan **ret, struct err *err);
+/* Takes its probes out and unmaps it from the target. */
+int chan_close(struct chan *c, struct err *err);
+/* Take the probes out, keep the memory. */
+int chan_stop(struct chan *c, struct err *err);
+
+/* Parse, resolve, plan: nothing in the target changes. */
+int probe_add(struct chan *c, const char *text, bool latency, struct probe **ret, struct err *err);
+/* Plant all added ones: all or nothing. */
+int probe_start(struct chan *c, struct err *err);
+int probe_remove(struct chan *c, uint32_t id, struct err *err);
+int probe_enable(struct chan *c, uint32_t id, bool on, struct err *err);
+/* One at a time, between hold and begin. */
+int probe_plant(struct target *t, struct probe *p, struct err *err);
+void probe_unplant(struct probe *p);
+/* As many of the file's bytes at addr as there are, at most UKP_INSN_MAX. */
+int probe_original(struct target *t, uint64_t addr, uint8_t code[UKP_INSN_MAX], size_t *len);
+struct probe *probe_find(struct chan *c, uint32_t id);
+/* Plant a probe for ourselves at a function, if it is there. */
+int probe_internal(struct target *t, const char *module, const char *sym, uint32_t agent_fn,
+		   struct err *err);
+void probe_free_all(struct target *t, struct probe *list);
+
+/*
+ * Leave a target by what lies in it: restores text from the files, return
+ * addresses from instances, dispositions from the control area, then unmaps.
+ * ctl is a private copy.  Works for an orphaned agent as for our own.
+ */
+int leave_target(struct inject *t, struct sym_proc *sym, const struct ukp_ctl *ctl, size_t len,
+		 struct err *err);
+/* The control area of an agent in this process, copied; -ENOENT: there is none. */
+int leave_find(pid_t pid, int mem_fd, struct sym_proc *sym, struct ukp_ctl **ctl, size_t *len,
+	       struct err *err);
+/* Give instances of one channel's probes their return addresses back, or make them mute. */
+unsigned int leave_mute(struct target *t, const struct chan *c);
+
+#endif

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The control area: what the engine in one process works from.  In a foreign
+ * target it is a memfd that the broker maps too; in the library it is plain
+ * memory.  Links inside it are offsets from its start, so that it means the
+ * same on both sides; addresses are the target's.
+ *
+ *   target's address space
+ *     text    r-x  the agent: engine code and constants, ctl's address patched in
+ *     ctl     rw-  this area (shared with the broker)
+ *     priv    rw-  one page wiped on fork, then instances and their pool (private)
+ *     stubs   r-x  one return stub an instance, one file mapped again and again
+ *     slots   r-x  out-of-line copies, near each probed module
+ *     chan    rw-  one a client (shared with it)
+ *
+ * Who writes: the broker (the library), before a site is published or with
+ * single aligned stores; the engine writes only counters and the pool.  The
+ * broker never believes what it reads back but for handing it to the target
+ * again: original bytes come from files, and its own tables stay its own.
+ */
+#ifndef UKP_WIRE_CTL_H
+#define UKP_WIRE_CTL_H
+
+#include <stdint.h>
+
+#include "wire/site.h"
+
+#define UKP_CTL_MAGIC	0x6c746370706b75ull /* "ukppctl" */
+#define UKP_CTL_VERSION 1
+#define UKP_CTL_SIZE	(64u << 20) /* address space; pages come with use */
+
+/* The kernel's struct sigaction. */
+struct ukp_sigaction {
+	uint64_t handler;
+	uint64_t flags;
+	uint64_t restorer;
+	uint64_t mask;
+};
+
+/* A mapping that we made in the target, for whoever has to take it away. */
+enum ukp_map_kind {
+	UKP_MAP_FREE,
+	UKP_MAP_TEXT,
+	UKP_MAP_CTL,
+	UKP_MAP_PRIV,
+	UKP_MAP_STUBS,
+	UKP_MAP_SLOTS,
+	UKP_MAP_CHAN,
+};
+
+struct ukp_mapping {
+	uint64_t addr;
+	uint64_t len;
+	uint32_t kind;
+	uint32_t arg; /* CHAN: the client's number */
+};
+
+#define UKP_NR_MAPPINGS 256
+#define UKP_NR_SIGNALS	32 /* old dispositions, by signal number */
+
+enum {
+	UKP_CTL_RDPID = 1,
+	UKP_CTL_DIRECT = 2, /* resume without rt_sigreturn */
+};
+
+/* Open addressing, linear; 0: free.  Never more than half full. */
+struct ukp_site_table {
+	uint32_t mask; /* entries - 1 */
+	uint32_t used;
+	uint32_t site[]; /* offsets of struct ukp_site */
+};
+
+struct ukp_action {
+	uint64_t fn;  /* address in the target: enum ukp_agent_fn made absolute */
+	uint64_t ctx; /* what it gets: an address in the target */
+	uint32_t next;
+	uint32_t flags;
+};
+
+struct ukp_ctl {
+	uint64_t magic;
+	uint32_t version;
+	uint32_t flags;
+	uint64_t self; /* its address in the target */
+	uint64_t size;
+	uint64_t priv; /* struct ukp_priv */
+	uint32_t sites; /* offset of the table in force (release/acquire) */
+	uint32_t tid_off; /* of the tid from fs base; 0: unknown */
+	uint64_t stubs;	  /* address of the first */
+	uint32_t stub_chunk; /* bytes of the mapped file */
+	uint32_t stubs_per_chunk;
+	uint32_t nr_instances;
+	int32_t broker; /* its pid, informative */
+	uint64_t text;	/* address of the agent */
+	uint64_t start_time; /* of the target, as /proc/PID/stat has it */
+	uint64_t restorer; /* the program's own, for dispositions it sets meanwhile */
+	uint32_t next_free; /* the broker's bump allocator */
+	uint32_t nr_mappings;
+	uint64_t taken; /* bit n-1: disposition of signal n is ours */
+	struct ukp_sigaction old[UKP_NR_SIGNALS];
+	struct ukp_mapping mapping[UKP_NR_MAPPINGS];
+};
+
+static inline void *ukp_ctl_at(const struct ukp_ctl *ctl, uint32_t off)
+{
+	return (char *)(uintptr_t)ctl + off;
+}
+
+static inline uint32_t ukp_site_hash(uint64_t addr)
+{
+	return (uint32_t)((addr * 0x9e3779b97f4a7c15ull) >> 40);
+}
+
+#endif

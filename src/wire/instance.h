@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One call that is on its way: made at a function's entry, used at its return.
+ * The same record serves every mechanism that catches returns.
+ *
+ * An instance with a stub has the return address of its frame replaced by the
+ * stub of its index.  Further return probes of the same frame (a second probe,
+ * or a tail call) hang on that one as a chain, newest first, and have no stub
+ * in use: two stubs on one frame would confuse unwinders.
+ *
+ * Who writes: the thread that made it, until it is freed; the broker while all
+ * threads stand still.
+ */
+#ifndef UKP_WIRE_INSTANCE_H
+#define UKP_WIRE_INSTANCE_H
+
+#include <stdint.h>
+
+#include "wire/event.h"
+#include "wire/objpool.h"
+
+enum ukp_instance_state {
+	UKP_INST_FREE,
+	UKP_INST_LIVE,	/* its stub is the frame's return address */
+	UKP_INST_CHAIN, /* hangs on a live one */
+};
+
+struct ukp_instance {
+	uint64_t ret_addr; /* where the function really returns to */
+	uint64_t frame;	   /* address of the stack word that held it */
+	uint64_t fn;	   /* action at the return */
+	uint64_t ctx;	   /* its context */
+	uint64_t func;	   /* entry address of the probed function */
+	uint64_t tsc;	   /* at entry */
+	uint64_t thread;   /* whose call: ukp_arch_thread() */
+	uint32_t state;
+	uint32_t chain;	   /* LIVE: newest chained index + 1; CHAIN: next; 0: end */
+	uint32_t flags;	   /* UKP_HIT_* at entry */
+	uint32_t reserved;
+	uint64_t data[UKP_EDATA_MAX];
+};
+
+/* A private mapping of the target. */
+struct ukp_priv {
+	/* page 0, wiped on fork */
+	uint64_t alive; /* nonzero in the process that was attached to */
+	unsigned char pad[4096 - 8];
+	/* the pool, then at these offsets from the start of the mapping: */
+	uint64_t off_instances;
+	uint64_t off_pool;
+	uint64_t size;
+};
+
+#endif
