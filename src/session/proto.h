@@ -8,6 +8,7 @@
 #ifndef UKP_SESSION_PROTO_H
 #define UKP_SESSION_PROTO_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -24,7 +25,8 @@ enum proto_type {
 	PROTO_REMOVE, /* arg: id */
 	PROTO_ENABLE, /* arg: id << 1 | on */
 	PROTO_STOP,   /* take all out */
-	PROTO_LIST,   /* arg: from which line on.  Reply: text; ret: lines left */
+	PROTO_CLOSE,  /* all out, also the agent if nobody else needs it */
+	PROTO_LIST,   /* arg: first line.  Reply: text; ret: lines in it, 0 at the end */
 };
 
 struct proto_request {
@@ -70,6 +72,12 @@ struct proto_event {
 int proto_path(pid_t pid, uint64_t start_time, const char *suffix, char *buf, size_t len);
 /* Field 22 of /proc/PID/stat, 0 when gone. */
 uint64_t proto_start_time(pid_t pid);
+
+/* What a broker says through its pipe once it serves, or that it can't. */
+struct proto_ready {
+	int32_t ret;
+	char text[ERR_TEXT];
+};
 
 /* One message with an optional descriptor (-1); 0 or -errno (-EPIPE: the other side is gone). */
 int proto_send(int fd, const void *msg, size_t len, int pass_fd);

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT */
+/* What can be said of a process without planting anything in it, and the cure. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "session/client.h"
+#include "session/deny.h"
+#include "session/target.h"
+
+static __thread char why_text[ERR_TEXT];
+
+static int because(const char **why, int code, const struct err *err)
+{
+	snprintf(why_text, sizeof(why_text), "%s", err->text);
+	*why = why_text;
+	return code;
+}
+
+/* Without a word: a session that was never open has nothing to take out. */
+static void hang_up(struct ukp_session *s)
+{
+	if (s && s->fd >= 0) {
+		close(s->fd);
+		s->fd = -1;
+	}
+	ukp_session_close(s);
+}
+
+int ukp_list(pid_t pid, FILE *out, const char **why)
+{
+	struct proto_reply *r = malloc(sizeof(*r));
+	struct ukp_session *s = NULL;
+	uint32_t line = 0;
+	int ret = r ? session_new(&s) : -ENOMEM;
+
+	if (!ret) {
+		s->pid = pid;
+		ret = client_connect(s, false, -1);
+	}
+	/* Nobody serves it: nothing is planted. */
+	if (ret == -ENOENT || ret == -ECONNREFUSED) {
+		ret = 0;
+	} else if (!ret) {
+		while ((ret = client_request(s, PROTO_LIST, line, NULL, r, NULL)) > 0) {
+			fwrite(r->data, 1, r->len, out);
+			line += ret;
+		}
+	}
+	if (ret && s) {
+		snprintf(why_text, sizeof(why_text), "%.*s", (int)sizeof(why_text) - 1, s->error);
+		*why = why_text;
+	}
+	hang_up(s);
+	free(r);
+	return ret;
+}
+
+static void print_names(FILE *out)
+{
+	static const char *const where[] = {
+		[DENY_ALL] = "", [DENY_BODY] = " (after the entry)", [DENY_RETURN] = " (returns)",
+	};
+	const struct deny_entry *e;
+
+	for (e = deny_list(); e->name; e++)
+		fprintf(out, "%s%s: %s\n", e->name, where[e->kind], e->why);
+}
+
+static void print_ranges(struct sym_proc *p, FILE *out)
+{
+	const struct deny_entry *e;
+	struct sym_symbol s[8];
+	size_t i, n;
+
+	for (i = 0; i < sym_nr_maps(p); i++) {
+		const struct sym_map *m = sym_map_at(p, i);
+
+		if (m->x && !strncmp(m->path, "/memfd:ukprobes", 15))
+			fprintf(out, "0x%016" PRIx64 "-0x%016" PRIx64 "\tukprobes\n", m->start, m->end);
+	}
+	for (e = deny_list(); e->name; e++) {
+		n = sym_lookup(p, NULL, e->name, s, 8);
+		for (i = 0; i < n && i < 8; i++)
+			if (deny_check(p, s[i].addr + (e->kind == DENY_BODY), e->kind == DENY_RETURN))
+				fprintf(out, "0x%016" PRIx64 "-0x%016" PRIx64 "\t%s\n", s[i].addr,
+					s[i].addr + s[i].size, e->name);
+	}
+}
+
+int ukp_blacklist(pid_t pid, FILE *out, const char **why)
+{
+	struct err err = ERR_INIT;
+	struct sym_proc *p;
+	int ret;
+
+	if (!pid) {
+		print_names(out);
+		return 0;
+	}
+	ret = sym_open(&p, pid, &err);
+	if (ret)
+		return because(why, ret, &err);
+	print_ranges(p, out);
+	sym_close(p);
+	return 0;
+}
+
+struct funcs {
+	struct sym_proc *p;
+	FILE *out;
+};
+
+static int print_func(const struct sym_symbol *s, void *arg)
+{
+	struct funcs *f = arg;
+
+	if (!s->ifunc && !deny_check(f->p, s->addr, false))
+		fprintf(f->out, "%s\t0x%" PRIx64 "\t%" PRIu64 "\t%s\n", s->name, s->addr, s->size,
+			sym_module_name(s->module));
+	return ferror(f->out);
+}
+
+int ukp_funcs(pid_t pid, const char *glob, FILE *out, const char **why)
+{
+	struct err err = ERR_INIT;
+	struct funcs f = { .out = out };
+	size_t i;
+	int ret = sym_open(&f.p, pid, &err);
+
+	if (ret)
+		return because(why, ret, &err);
+	for (i = 0; i < sym_nr_modules(f.p) && !ret; i++)
+		ret = sym_for_each_func(f.p, sym_module_at(f.p, i), glob, print_func, &f);
+	sym_close(f.p);
+	return 0;
+}
+
+static ssize_t read_mem(void *arg, uint64_t addr, void *buf, size_t len)
+{
+	ssize_t n = pread(*(int *)arg, buf, len, addr);
+
+	return n < 0 ? -errno : n;
+}
+
+static void print_diff(const struct sym_diff *d, void *arg)
+{
+	FILE *out = arg;
+	size_t i, n = d->len < 16 ? d->len : 16;
+
+	if (!out)
+		return;
+	fprintf(out, "%s: 0x%" PRIx64 " (file offset 0x%" PRIx64 "): file", d->map->path, d->addr,
+		d->addr - d->map->start + d->map->offset);
+	for (i = 0; i < n; i++)
+		fprintf(out, " %02x", d->file[i]);
+	fputs(", memory", out);
+	for (i = 0; i < n; i++)
+		fprintf(out, " %02x", d->memory[i]);
+	fprintf(out, "%s\n", d->len > 16 ? " ..." : "");
+}
+
+static unsigned int print_agent(struct sym_proc *p, FILE *out)
+{
+	unsigned int found = 0;
+	size_t i;
+
+	for (i = 0; i < sym_nr_maps(p); i++) {
+		const struct sym_map *m = sym_map_at(p, i);
+
+		if (strncmp(m->path, "/memfd:ukprobes", 15))
+			continue;
+		found++;
+		if (out && !strcmp(m->path, "/memfd:ukprobes-ctl"))
+			fprintf(out, "an agent of ukprobes is present (control area at 0x%" PRIx64
+				     ")\n",
+				m->start);
+	}
+	return found;
+}
+
+int ukp_verify(pid_t pid, FILE *out, const char **why)
+{
+	struct err err = ERR_INIT;
+	struct sym_proc *p;
+	char path[64];
+	unsigned int agent;
+	long diffs;
+	int fd, ret = sym_open(&p, pid, &err);
+
+	if (ret)
+		return because(why, ret, &err);
+	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0) {
+		ret = err_set(&err, -errno, "cannot read the memory of process %d: %s", pid,
+			      strerror(errno));
+		sym_close(p);
+		return because(why, ret, &err);
+	}
+	diffs = sym_verify(p, read_mem, &fd, print_diff, out, &err);
+	agent = print_agent(p, out);
+	close(fd);
+	sym_close(p);
+	if (diffs < 0)
+		return because(why, (int)diffs, &err);
+	if (!diffs && !agent) {
+		if (out)
+			fprintf(out, "process %d is untouched\n", pid);
+		return 0;
+	}
+	return because(why,
+		       err_set(&err, -EEXIST, "process %d is not untouched: %ld bytes of code differ, "
+					      "%s",
+			       pid, diffs, agent ? "an agent is present" : "no agent is present"),
+		       &err);
+}
+
+static int cure_seized(struct inject *t, struct sym_proc *p, pid_t pid, FILE *out, struct err *err)
+{
+	struct ukp_ctl *ctl;
+	size_t len;
+	int ret = leave_find(pid, inject_mem_fd(t), p, &ctl, &len, err);
+
+	if (ret == -ENOENT) {
+		if (out)
+			fprintf(out, "process %d has no agent\n", pid);
+		return 0;
+	}
+	if (ret)
+		return ret;
+	ret = leave_target(t, p, ctl, len, err);
+	free(ctl);
+	if (!ret && out)
+		fprintf(out, "process %d is cured\n", pid);
+	return ret;
+}
+
+int ukp_cure(pid_t pid, FILE *out, const char **why)
+{
+	struct err err = ERR_INIT;
+	struct ukp_session *s;
+	struct sym_proc *p = NULL;
+	struct inject *t = NULL;
+	int ret = session_new(&s);
+
+	if (ret)
+		return ret;
+	s->pid = pid;
+	/* A broker that lives takes its own things out. */
+	ret = client_connect(s, false, -1);
+	hang_up(s);
+	if (!ret)
+		return because(why,
+			       err_set(&err, -EBUSY, "the probes of process %d are in use; they go with "
+						     "their users",
+				       pid),
+			       &err);
+	ret = inject_open(&t, pid, &err);
+	if (!ret)
+		ret = sym_open(&p, pid, &err);
+	if (!ret)
+		ret = inject_seize(t, &err);
+	if (!ret)
+		ret = cure_seized(t, p, pid, out, &err);
+	if (t)
+		inject_close(t);
+	sym_close(p);
+	return ret ? because(why, ret, &err) : 0;
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+/* Requests of one client, answered by the broker. */
+#include "session/serve.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int fail(struct proto_reply *r, int ret, const struct err *err)
+{
+	r->ret = ret;
+	r->column = err->column;
+	snprintf(r->data, sizeof(r->data), "%s", err->text);
+	r->len = strlen(r->data) + 1;
+	return ret;
+}
+
+static int serve_open(struct client *c, const struct proto_request *q, struct proto_reply *r,
+		      int *pass_fd)
+{
+	struct target *t = c->broker->target;
+	struct proto_open *o = (struct proto_open *)r->data;
+	struct err err = ERR_INIT;
+	int ret;
+
+	if (q->arg != PROTO_VERSION)
+		return fail(r, -EPROTO,
+			    (err_set(&err, -EPROTO, "the broker of process %d is another version",
+				     t->pid),
+			     &err));
+	if (c->chan)
+		return fail(r, -EBUSY, (err_set(&err, -EBUSY, "open already"), &err));
+	ret = chan_open(t, &c->chan, &err);
+	if (ret)
+		return fail(r, ret, &err);
+	o->chan_size = c->chan->size;
+	o->launched = c->broker->launched;
+	o->pid = t->pid;
+	r->len = sizeof(*o);
+	*pass_fd = c->chan->fd;
+	return 0;
+}
+
+static void describe(struct target *t, const struct probe *p, struct proto_event *e)
+{
+	uint64_t stride = (sizeof(struct ukp_hist) + 4095) & ~4095ull;
+
+	e->id = p->id;
+	e->ret = p->kind != PROBE_ENTRY;
+	e->addr = p->addr;
+	e->err_kind = p->err_kind;
+	snprintf(e->group, sizeof(e->group), "%s", p->def->group);
+	snprintf(e->name, sizeof(e->name), "%s", p->def->event);
+	snprintf(e->func, sizeof(e->func), "%s", p->name);
+	sym_format(t->sym, p->addr, e->place, sizeof(e->place));
+	if (p->kind == PROBE_LATENCY) {
+		e->hist_off = p->chan->layout.off_hists +
+			      (uint64_t)p->hist * p->chan->layout.nr_shards * stride;
+		e->hist_stride = stride;
+		e->hist_shards = p->chan->layout.nr_shards;
+		return;
+	}
+	e->nr_fields = p->def->nr_args;
+	memcpy(e->fields, p->fields, e->nr_fields * sizeof(*e->fields));
+}
+
+static int serve_add(struct client *c, const struct proto_request *q, struct proto_reply *r)
+{
+	struct proto_event *e = (struct proto_event *)r->data;
+	struct err err = ERR_INIT;
+	struct probe *p;
+	char *text;
+	int ret;
+
+	text = strndup(q->data, q->len);
+	if (!text)
+		return fail(r, -ENOMEM, (err_set(&err, -ENOMEM, "out of memory"), &err));
+	ret = probe_add(c->chan, text, q->type == PROTO_ADD_LATENCY, &p, &err);
+	free(text);
+	if (ret)
+		return fail(r, ret, &err);
+	memset(e, 0, sizeof(*e));
+	describe(c->broker->target, p, e);
+	r->len = sizeof(*e) + e->nr_fields * sizeof(*e->fields);
+	return 0;
+}
+
+static int serve_start(struct client *c, struct proto_reply *r)
+{
+	struct err err = ERR_INIT;
+	int ret = probe_start(c->chan, &err);
+
+	if (ret)
+		return fail(r, ret, &err);
+	if (c->broker->launched) {
+		c->broker->launched = false;
+		target_release(c->broker->target);
+	}
+	return 0;
+}
+
+/* The kernel's kprobes/list line, then the form and why it is no better one. */
+static int list_line(const struct probe *p, char *buf, size_t len)
+{
+	return snprintf(buf, len, "%016" PRIx64 "  %c  %s+0x%" PRIx64 "  %s %s%s int3 (base form: jumps "
+						   "come with the next version)\n",
+			p->addr, p->kind == PROBE_ENTRY ? 'k' : 'r', p->name[0] ? p->name : "0x0",
+			p->name_off, p->module, p->enabled ? "" : "[DISABLED]",
+			p->kind == PROBE_ENTRY ? "" : " ret=slot");
+}
+
+static int serve_list(struct broker *b, const struct proto_request *q, struct proto_reply *r)
+{
+	struct chan *c;
+	struct probe *p;
+	uint32_t line = 0;
+
+	for (c = b->target->chans; c; c = c->next)
+		for (p = c->probes; p; p = p->next_mine) {
+			int n;
+
+			if (!p->site || line++ < q->arg)
+				continue;
+			n = list_line(p, r->data + r->len, sizeof(r->data) - r->len);
+			if (n < 0 || (size_t)n >= sizeof(r->data) - r->len)
+				return 0;
+			r->len += n;
+			r->ret++;
+		}
+	return 0;
+}
+
+static int serve_simple(struct client *c, const struct proto_request *q, struct proto_reply *r)
+{
+	struct err err = ERR_INIT;
+	int ret;
+
+	switch (q->type) {
+	case PROTO_REMOVE:
+		ret = probe_remove(c->chan, q->arg, &err);
+		break;
+	case PROTO_ENABLE:
+		ret = probe_enable(c->chan, q->arg >> 1, q->arg & 1, &err);
+		break;
+	case PROTO_STOP:
+		ret = chan_stop(c->chan, &err);
+		break;
+	default:
+		ret = err_set(&err, -EPROTO, "unknown request");
+	}
+	return ret ? fail(r, ret, &err) : 0;
+}
+
+int serve_request(struct client *c, const struct proto_request *q, struct proto_reply *r,
+		  int *pass_fd)
+{
+	struct err err = ERR_INIT;
+
+	*pass_fd = -1;
+	r->ret = 0;
+	r->column = -1;
+	r->len = 0;
+	if (q->type == PROTO_LIST)
+		return serve_list(c->broker, q, r);
+	if (q->type == PROTO_OPEN)
+		return serve_open(c, q, r, pass_fd);
+	if (!c->chan)
+		return fail(r, -EPROTO, (err_set(&err, -EPROTO, "not open"), &err));
+	if (c->broker->target->dead)
+		return q->type == PROTO_STOP || q->type == PROTO_REMOVE ?
+			       0 :
+			       fail(r, -ESRCH,
+				    (err_set(&err, -ESRCH, "process %d is gone",
+					     c->broker->target->pid),
+				     &err));
+	switch (q->type) {
+	case PROTO_ADD:
+	case PROTO_ADD_LATENCY:
+		return serve_add(c, q, r);
+	case PROTO_START:
+		return serve_start(c, r);
+	default:
+		return serve_simple(c, q, r);
+	}
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* A broker, its clients, and the answering of their requests. */
+#ifndef UKP_SESSION_SERVE_H
+#define UKP_SESSION_SERVE_H
+
+#include "session/proto.h"
+#include "session/target.h"
+
+struct client {
+	struct client *next;
+	struct broker *broker;
+	struct chan *chan; /* NULL before OPEN */
+	int fd;
+};
+
+struct broker {
+	struct target *target;
+	struct client *clients;
+	bool launched; /* the target waits at its entry point for the first START */
+	int listen_fd;
+	int pidfd;
+};
+
+/* Fills *r; *pass_fd: descriptor to send along, or -1. */
+int serve_request(struct client *c, const struct proto_request *q, struct proto_reply *r,
+		  int *pass_fd);
+
+#endif
