@@ -22,11 +22,11 @@ enum plan_refusal {
 	PLAN_STACK_SEGMENT, /* -EINVAL: mov ss / pop ss */
 	PLAN_OUT_OF_REACH,  /* -ENOSPC: a rip operand can't be reached from the slot */
 	PLAN_STACK_CALL,    /* -EOPNOTSUPP: call through memory that its own push overwrites,
-			       or call *%rsp */
-	PLAN_BRANCH_PREFIX, /* -EOPNOTSUPP: 16-bit branch */
-	PLAN_FAR,	    /* -EOPNOTSUPP: far call, jmp or ret, iret, sysret, ... */
-	PLAN_XBEGIN,	    /* -EOPNOTSUPP: transactions abort in the copy */
-	PLAN_TOO_LONG,	    /* -ENOSPC: generated code does not fit its slot */
+	                       or call *%rsp */
+	PLAN_BRANCH_PREFIX, /* -EOPNOTSUPP: 16-bit branch, rep loope or loopne */
+	PLAN_FAR,           /* -EOPNOTSUPP: far call, jmp or ret, iret, sysret, ... */
+	PLAN_XBEGIN,        /* -EOPNOTSUPP: transactions abort in the copy */
+	PLAN_TOO_LONG,      /* -ENOSPC: generated code does not fit its slot */
 	PLAN_REFUSALS,
 };
 
@@ -39,30 +39,30 @@ const char *plan_reason(enum plan_refusal why);
  */
 enum plan_flow {
 	PLAN_FLOW_NONE,
-	PLAN_FLOW_JMP,	    /* to target */
-	PLAN_FLOW_JCC,	    /* cond: low nibble of the opcode */
-	PLAN_FLOW_LOOP,	    /* cond: 0 loopne, 1 loope, 2 loop, 3 j(e/r)cxz */
-	PLAN_FLOW_CALL,	    /* to target */
+	PLAN_FLOW_JMP,      /* to target */
+	PLAN_FLOW_JCC,      /* cond: low nibble of the opcode */
+	PLAN_FLOW_LOOP,     /* cond: 0 loopne, 1 loope, 2 loop, 3 j(e/r)cxz */
+	PLAN_FLOW_CALL,     /* to target */
 	PLAN_FLOW_JMP_IND,  /* to the operand */
 	PLAN_FLOW_CALL_IND, /* to the operand */
-	PLAN_FLOW_RET,	    /* imm: bytes popped after the address */
+	PLAN_FLOW_RET,      /* imm: bytes popped after the address */
 };
 
 struct plan_insn {
 	uint8_t len;
-	uint8_t flow;	  /* enum plan_flow */
+	uint8_t flow; /* enum plan_flow */
 	uint8_t cond;
-	uint8_t ecx;	  /* LOOP: counts in ecx, not rcx */
+	uint8_t ecx; /* LOOP: counts in ecx, not rcx */
 	uint16_t imm;
-	bool mem;	  /* *_IND: the operand is in memory */
-	int8_t reg;	  /* *_IND: register number 0..15 when !mem */
-	int8_t base;	  /* memory operand: register numbers, -1 none, 16 rip */
+	bool mem;    /* *_IND: the operand is in memory */
+	int8_t reg;  /* *_IND: register number 0..15 when !mem */
+	int8_t base; /* memory operand: register numbers, -1 none, 16 rip */
 	int8_t index;
 	uint8_t scale;
-	uint8_t seg;	  /* 0, or 'f', 'g' */
-	bool addr32;	  /* effective address is truncated to 32 bits */
-	int64_t disp;	  /* for rip: the absolute address */
-	uint64_t target;  /* JMP, JCC, LOOP, CALL */
+	uint8_t seg;     /* 0, or 'f', 'g' */
+	bool addr32;     /* effective address is truncated to 32 bits */
+	int64_t disp;    /* for rip: the absolute address */
+	uint64_t target; /* JMP, JCC, LOOP, CALL */
 	bool is_syscall;
 };
 
@@ -71,7 +71,8 @@ struct plan_insn {
  * is the length all the same, or 0 where it is unknown or depends on the CPU's
  * maker (16-bit branches).
  */
-enum plan_refusal plan_decode(const uint8_t *code, size_t avail, uint64_t addr, struct plan_insn *insn);
+enum plan_refusal plan_decode(const uint8_t *code, size_t avail, uint64_t addr,
+                              struct plan_insn *insn);
 
 /*
  * Is addr an instruction boundary of the code that starts at func?  code holds
@@ -83,9 +84,9 @@ enum plan_refusal plan_boundary(const uint8_t *code, size_t size, uint64_t func,
 
 struct plan_request {
 	const uint8_t *code; /* the original bytes at addr */
-	size_t avail;	     /* how many of them may be read */
+	size_t avail;        /* how many of them may be read */
 	uint64_t addr;
-	uint64_t slot;	     /* address where the copy will run */
+	uint64_t slot; /* address where the copy will run */
 	/*
 	 * post: fall-through exits go to this address instead of back; there
 	 * the return address pushed below the red zone is inside the slot,
@@ -105,14 +106,16 @@ struct plan_request {
  *	lea -128(%rsp),%rsp ; call post
  * and post returns by itself to addr + len (it finds the site by the pushed
  * return address, which is below slot + slot_len and in the PC map, and undoes
- * the 136 bytes).  Control flow ignores post: its caller emulates with
- * plan_emulate().
+ * the 136 bytes).  It needs a stack: behind an instruction that gives rsp
+ * another meaning the call faults, at addr + len by the map.  Control flow ignores post: its caller
+ *emulates with plan_emulate().
  *
  * No copy uses a register or changes a flag.  A call through memory pushes
  * before it reads: operands that count from rsp and would be overwritten are
  * refused, others that point below rsp can't be seen here.
  */
-enum plan_refusal plan_copy(const struct plan_request *req, uint8_t out[UKP_SLOT_SIZE], struct ukp_site *site);
+enum plan_refusal plan_copy(const struct plan_request *req, uint8_t out[UKP_SLOT_SIZE],
+                            struct ukp_site *site);
 
 /*
  * Do what a control-flow instruction does, on regs: changes ip, sp, cx.  Reads
@@ -120,9 +123,11 @@ enum plan_refusal plan_copy(const struct plan_request *req, uint8_t out[UKP_SLOT
  * are needed for operands with those segments.  Freestanding.  The memory is
  * accessed before regs change: a fault in here leaves them as they were.
  */
-void plan_emulate(const struct plan_insn *insn, uint64_t addr, struct pt_regs *regs, uint64_t fsbase, uint64_t gsbase);
+void plan_emulate(const struct plan_insn *insn, uint64_t addr, struct pt_regs *regs,
+                  uint64_t fsbase, uint64_t gsbase);
 
 /* The original pc and sp for a pc inside a site's slot; false if it is no boundary. */
-bool plan_original(const struct ukp_site *site, uint64_t pc, uint64_t sp, uint64_t *orig_pc, uint64_t *orig_sp);
+bool plan_original(const struct ukp_site *site, uint64_t pc, uint64_t sp, uint64_t *orig_pc,
+                   uint64_t *orig_sp);
 
 #endif

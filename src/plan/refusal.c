@@ -15,7 +15,7 @@ static const struct {
 	[PLAN_STACK_SEGMENT] = { -EINVAL, "writes the stack segment, which delays traps" },
 	[PLAN_OUT_OF_REACH] = { -ENOSPC, "an address in it can't be reached from its copy" },
 	[PLAN_STACK_CALL] = { -EOPNOTSUPP, "a call through the stack that its own push changes" },
-	[PLAN_BRANCH_PREFIX] = { -EOPNOTSUPP, "a 16-bit branch, which CPUs read differently" },
+	[PLAN_BRANCH_PREFIX] = { -EOPNOTSUPP, "a branch with a prefix that CPUs read differently" },
 	[PLAN_FAR] = { -EOPNOTSUPP, "a far branch or a change of privilege" },
 	[PLAN_XBEGIN] = { -EOPNOTSUPP, "begins a transaction, which its copy would abort" },
 	[PLAN_TOO_LONG] = { -ENOSPC, "its copy is too long" },

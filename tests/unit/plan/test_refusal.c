@@ -80,6 +80,13 @@ static void sixteen_bit_branches_are_refused(void **state)
 	assert_int_equal(copy_to(BYTES(0x66, 0x48, 0xff, 0xe0), ADDR, SLOT, 0).why, PLAN_OK);
 }
 
+static void conditional_loops_with_a_rep_prefix_are_refused(void **state)
+{
+	expect_refused(BYTES(0xf3, 0xe0, 0), PLAN_BRANCH_PREFIX);
+	expect_refused(BYTES(0xf2, 0xe1, 0), PLAN_BRANCH_PREFIX);
+	assert_int_equal(copy_to(BYTES(0xf3, 0xe2, 0), ADDR, SLOT, 0).why, PLAN_OK);
+}
+
 static void a_call_that_reads_what_it_pushes_is_refused(void **state)
 {
 	expect_refused(BYTES(0xff, 0xd4), PLAN_STACK_CALL);
@@ -142,6 +149,7 @@ int main(void)
 		cmocka_unit_test(far_branches_and_changes_of_privilege_are_refused),
 		cmocka_unit_test(a_transaction_is_refused),
 		cmocka_unit_test(sixteen_bit_branches_are_refused),
+		cmocka_unit_test(conditional_loops_with_a_rep_prefix_are_refused),
 		cmocka_unit_test(a_call_that_reads_what_it_pushes_is_refused),
 		cmocka_unit_test(an_operand_out_of_reach_is_refused),
 		cmocka_unit_test(an_operand_that_outgrows_the_instruction_is_refused),
