@@ -33,13 +33,21 @@ static bool is_post(const struct walk *w, uint64_t to)
 	return (w->site->flags & UKP_SITE_POST) && to == w->req->post;
 }
 
+static bool direct(const struct walk *w)
+{
+	const uint8_t flow = w->insn.flow;
+
+	return flow == PLAN_FLOW_JMP || flow == PLAN_FLOW_JCC || flow == PLAN_FLOW_LOOP ||
+	       flow == PLAN_FLOW_CALL;
+}
+
 /* The copy may go to where the original may go, and to the post handler. */
 static void check_exit(const struct walk *w, uint64_t to, unsigned int off)
 {
 	const uint64_t next = w->site->addr + w->site->len;
 	const uint64_t inside = to - w->site->slot;
 
-	CHECK(to == next || is_post(w, to) || (w->insn.target && to == w->insn.target) ||
+	CHECK(to == next || is_post(w, to) || (direct(w) && to == w->insn.target) ||
 	      (inside < w->site->slot_len && inside > off));
 }
 

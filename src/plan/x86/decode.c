@@ -101,12 +101,12 @@ static enum plan_refusal one_byte(const ZydisDecodedInstruction *z, uint64_t add
 		p->cond = z->opcode & 15;
 		break;
 	case 0xe0 ... 0xe3:
-		/* Zen takes the condition of loopne and loope from a rep prefix, if there. */
-		if (z->opcode < 0xe2 && (has_prefix(z, 0xf2) || has_prefix(z, 0xf3)))
-			return PLAN_BRANCH_PREFIX;
 		p->flow = PLAN_FLOW_LOOP;
 		p->cond = z->opcode & 3;
 		p->ecx = x->addr32;
+		/* Zen takes the condition of loopne and loope from a rep prefix, if there. */
+		if (z->opcode < 0xe2 && (has_prefix(z, 0xf2) || has_prefix(z, 0xf3)))
+			return PLAN_BRANCH_PREFIX;
 		break;
 	case 0xe8:
 		p->flow = PLAN_FLOW_CALL;
