@@ -104,10 +104,12 @@ static uint64_t section_end(const struct image *img, const struct symbol *s)
 {
 	const Elf64_Phdr *ph = image_segment(img, s->addr);
 	const Elf64_Shdr *sh = s->section < img->nr_sh ? &img->sh[s->section] : NULL;
+	uint64_t end = ph->p_vaddr + ph->p_memsz, left;
 
-	if (s->section && sh && s->addr - sh->sh_addr < sh->sh_size)
-		return sh->sh_addr + sh->sh_size;
-	return ph->p_vaddr + ph->p_memsz;
+	if (!s->section || !sh || s->addr - sh->sh_addr >= sh->sh_size)
+		return end;
+	left = sh->sh_size - (s->addr - sh->sh_addr);
+	return left < end - s->addr ? s->addr + left : end;
 }
 
 /* A function that says nothing of its size: up to its FDE's end, the next symbol, its section's. */
