@@ -69,8 +69,8 @@ static void co_run(struct co *c)
 }
 
 /* The live part of a stack, to go back to that moment later.  By hand: ASan minds red zones. */
-__attribute__((no_sanitize("address"))) static void co_copy(unsigned char *to,
-                                                            const unsigned char *from, size_t n)
+__attribute__((no_sanitize("address"), unused)) static void
+co_copy(unsigned char *to, const unsigned char *from, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		((volatile unsigned char *)to)[i] = from[i];
