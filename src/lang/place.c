@@ -73,7 +73,8 @@ static int parse_symbol(struct lang_def *def, struct slice s, int column, struct
 	if (offset < 0 || offset > UINT32_MAX)
 		return lang_fail(err, -EINVAL, LANG_BAD_PROBE_ADDR, column,
 		                 "the offset must lie inside the function");
-	if (!sym.n || !colon || (sym.p[0] >= '0' && sym.p[0] <= '9'))
+	/* Nothing beside a colon: the kernel takes it for a module to come; resolving fails. */
+	if ((!sym.n && colon == s.n) || (sym.n && sym.p[0] >= '0' && sym.p[0] <= '9'))
 		return lang_fail(err, -EINVAL, LANG_BAD_PROBE_ADDR, column,
 		                 "it is [MOD:]SYM[+OFFS], 0xADDR or PATH:0xOFFSET");
 	/* Only a landing pad can be in front of an entry: resolving will look. */

@@ -143,7 +143,7 @@ static int resolve_symbol(const struct lang_place *pl, struct sym_proc *proc, ui
 
 	if (pl->module && !m)
 		return lang_fail(err, -ENOENT, LANG_BAD_PROBE_ADDR, pl->column,
-		                 "no module %s is mapped", pl->module);
+		                 "no module '%s' is mapped", pl->module);
 	look_up(&f, proc, m, pl->sym);
 	if (!f.nr)
 		return unknown(proc, m, pl->sym, -EINVAL, pl->column, err);
@@ -197,7 +197,7 @@ static int resolve_file(const struct lang_place *pl, struct sym_proc *proc, uint
 		hits++;
 	}
 	if (!mapped)
-		return lang_fail(err, -ENOENT, LANG_BAD_PROBE_ADDR, pl->column, "%s is not mapped",
+		return lang_fail(err, -ENOENT, LANG_BAD_PROBE_ADDR, pl->column, "'%s' is not mapped",
 		                 pl->module);
 	if (!hits)
 		return lang_fail(err, -EINVAL, LANG_FAIL_REG_PROBE, pl->column,
