@@ -179,7 +179,7 @@ int lang_parse_arg(struct lang_def *def, unsigned int i, const struct lang_word 
 	memcpy(arg->expr, body.p, body.n);
 	ret = lang_cut_type(&body, arg->column, &spec, err);
 	if (!ret)
-		ret = lang_find_type(body, arg->column, &spec, err);
+		ret = lang_find_type(body, &spec, err);
 	if (!ret)
 		ret = lang_parse_fetch(def, arg, body, arg->column, &val, err);
 	if (!ret)

@@ -106,7 +106,7 @@ struct lang_spec {
 	const char *unsupported; /* why a type that the kernel has isn't taken */
 };
 int lang_cut_type(struct slice *body, int column, struct lang_spec *spec, struct err *err);
-int lang_find_type(struct slice body, int column, struct lang_spec *spec, struct err *err);
+int lang_find_type(struct slice body, struct lang_spec *spec, struct err *err);
 bool lang_good_bitfield(const struct lang_spec *spec);
 
 /* fetch.c: base value and dereferences. */

@@ -106,7 +106,7 @@ static const struct type *find(struct slice s)
 	return NULL;
 }
 
-int lang_find_type(struct slice body, int column, struct lang_spec *spec, struct err *err)
+int lang_find_type(struct slice body, struct lang_spec *spec, struct err *err)
 {
 	bool own = slice_is(body, "$comm") || slice_is(body, "$COMM") || slice_starts(body, "\\\"");
 	const struct type *type;

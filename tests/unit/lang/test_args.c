@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+/* Arguments: what is taken, what is refused and where the caret stands. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+
+#include "unit/lang/fake_sym.h"
+#include "unit/lang/run_line.h"
+
+static void takes(const char *text)
+{
+	struct line_result r;
+
+	run_line(&r, text);
+	if (r.code)
+		fail_msg("%s: %d, column %d, '%s'", text, r.code, r.err.column, r.err.text);
+	line_free(&r);
+}
+
+static void refuses(const char *text, int code, int column, const char *part)
+{
+	struct line_result r;
+
+	run_line(&r, text);
+	if (r.code != code || r.err.column != column || !strstr(r.err.text, part))
+		fail_msg("%s: %d, column %d, '%s'", text, r.code, r.err.column, r.err.text);
+	line_free(&r);
+}
+
+static void duration_is_for_returns_and_is_nanoseconds(void **state)
+{
+	(void)state;
+	takes("r vfs_read $duration");
+	takes("r vfs_read d=$duration:u64");
+	refuses("p vfs_read $duration", -EINVAL, 11, "$duration is not available on probe");
+	refuses("r vfs_read $duration:x8", -EINVAL, 21, "nanoseconds");
+	refuses("r vfs_read +0($duration)", -EINVAL, 14, "can not be dereferenced");
+	refuses("r vfs_read $durations", -EINVAL, 11, "Invalid $-variable");
+	refuses("r vfs_read d=$duration:string", -EINVAL, 23, "nanoseconds");
+}
+
+static void argn_stands_at_entries_and_returns_only(void **state)
+{
+	const char *text = "$arg* can be used only on function entry or exit";
+
+	(void)state;
+	takes("p vfs_read $arg1");
+	takes("p vfs_read+4 $arg1"); /* endbr64 */
+	takes("p 0x401000 $arg1");
+	takes("p 0x405000 $arg1"); /* an entry by its bounds, without a name */
+	takes("p prog:0x3000 $arg1");
+	takes("r 0x401000 $arg1");
+	refuses("p vfs_read+8 $arg1", -EINVAL, 13, text);
+	refuses("p vfs_write+4 %di a=+8($arg1)", -EINVAL, 23, text);
+	refuses("p 0x401010 $arg1", -EINVAL, 11, text);
+	refuses("p 0x40f000 $arg1", -EINVAL, 11, text);
+}
+
+static void a_return_probe_saves_a_limited_number_of_arguments(void **state)
+{
+	char text[512] = "r vfs_read";
+
+	(void)state;
+	for (int i = 1; i <= 16; i++)
+		sprintf(text + strlen(text), " $arg%d", i);
+	takes(text);
+	strcat(text, " $arg3");
+	takes(text);
+	strcat(text, " $arg17");
+	refuses(text, -E2BIG, (int)strlen(text) - 6, "Too many different $argN");
+	text[0] = 'p';
+	takes(text);
+}
+
+static void numbers_follow_the_kernels_rules(void **state)
+{
+	(void)state;
+	takes("p vfs_read \\+5 \\-5 \\0x1f \\017 \\0xffffffffffffffff");
+	takes("p vfs_read +-4(%di) ++4(%di) -0x10(%sp)");
+	refuses("p vfs_read \\08", -EINVAL, 12, "Invalid immediate value");
+	refuses("p vfs_read \\0x", -EINVAL, 12, "Invalid immediate value");
+	refuses("p vfs_read \\-9223372036854775809", -ERANGE, 12, "Invalid immediate value");
+	takes("p vfs_read \\-9223372036854775808");
+	refuses("p vfs_read -+4(%di)", -EINVAL, 11, "Invalid dereference offset");
+	refuses("p vfs_read --4(%di)", -EINVAL, 11, "Invalid dereference offset");
+	refuses("p vfs_read +0()", -EINVAL, 14, "Invalid fetch argument");
+	refuses("p vfs_read $stack99999999999999999999", -ERANGE, 11, "Invalid $-variable");
+	takes("p vfs_read $stack2048");
+	refuses("p vfs_read $stack2049", -EINVAL, 11, "Invalid stack number");
+}
+
+static void offsets_that_do_not_fit_are_refused_rather_than_cut(void **state)
+{
+	(void)state;
+	takes("p vfs_read +2147483647(%di) -2147483648(%di)");
+	refuses("p vfs_read +2147483648(%di)", -EOPNOTSUPP, 11, "2 GiB");
+	refuses("p vfs_read +8(+2147483648(%di))", -EOPNOTSUPP, 14, "2 GiB");
+}
+
+static void dereferences_nest_as_deep_as_in_the_kernel(void **state)
+{
+	(void)state;
+	/* the kernel has 16 places, one of them for END; @SYM takes two, its read a third */
+	takes("p vfs_read +0(+0(+0(+0(+0(+0(+0(+0(+0(+0(+0(+0(@1))))))))))))");
+	takes("p vfs_read +0(+0(+0(+0(+0(+0(+0(+0(+0(+0(+0(+0(+0(@1)))))))))))))");
+	refuses("p vfs_read +0(+0(+0(+0(+0(+0(+0(+0(+0(+0(+0(+0(+0(+0(@1))))))))))))))", -EINVAL,
+	        14, "too much nested");
+	refuses("p vfs_read +0(+0(+0(+0(+0(+0(+0(+0(+0(+0(+0(+0(+0(@j)))))))))))))", -EINVAL, 14,
+	        "too much nested");
+	takes("p vfs_read +0(+0(+0(+0(+0(+0(+0(+0(+0(+0(+0(+0(+0(+0(%di))))))))))))))");
+	refuses("p vfs_read +0(+0(+0(+0(+0(+0(+0(+0(+0(+0(+0(+0(+0(+0(+0(%di)))))))))))))))",
+	        -EINVAL, 14, "too much nested");
+}
+
+static void strings_need_memory(void **state)
+{
+	(void)state;
+	takes("p vfs_read +0(%di):string +u8(%si):string @linux_banner:string $comm:string");
+	takes("r vfs_read $retval:string"); /* as 6.12 */
+	takes("p vfs_read \\0x1000:string");
+	refuses("p vfs_read $arg1:string", -EINVAL, 17, "String accepts only memory argument");
+	refuses("r vfs_read $arg1:string", -EINVAL, 17, "String accepts only memory argument");
+}
+
+static void valid_but_missing_things_say_so_at_their_place(void **state)
+{
+	(void)state;
+	refuses("p vfs_read +0(%di):u8[4]", -EOPNOTSUPP, 21, "arrays");
+	refuses("p vfs_read %di:b4@0/8", -EOPNOTSUPP, 15, "bit fields");
+	refuses("p vfs_read a=\\\"x\"", -EOPNOTSUPP, 13, "immediate strings");
+	refuses("p vfs_read %di:symbol", -EOPNOTSUPP, 15, "symbol");
+	refuses("p vfs_read $arg*", -EOPNOTSUPP, 11, "$arg1 $arg2");
+	refuses("p vfs_read count", -EOPNOTSUPP, 11, "BTF is not available");
+	refuses("p vfs_read +0(di)", -EOPNOTSUPP, 14, "%di");
+}
+
+static void a_data_symbol_is_chosen_as_the_program_sees_it(void **state)
+{
+	struct line_result r;
+
+	(void)state;
+	run_line(&r, "p malloc @environ"); /* copied into the executable */
+	assert_int_equal(r.code, 0);
+	assert_int_equal(r.ev->steps[0].imm, 0x412000);
+	line_free(&r);
+	run_line(&r, "p malloc @table+8"); /* that of the probed module */
+	assert_int_equal(r.code, 0);
+	assert_int_equal(r.ev->steps[0].imm, 0x7f0000008108);
+	line_free(&r);
+	refuses("p vfs_read a=@table", -EINVAL, 13, "The symbol is not unique");
+	refuses("p vfs_read a=@nosuch", -ENOENT, 2, "Invalid probed address or symbol");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(duration_is_for_returns_and_is_nanoseconds),
+		cmocka_unit_test(argn_stands_at_entries_and_returns_only),
+		cmocka_unit_test(a_return_probe_saves_a_limited_number_of_arguments),
+		cmocka_unit_test(numbers_follow_the_kernels_rules),
+		cmocka_unit_test(offsets_that_do_not_fit_are_refused_rather_than_cut),
+		cmocka_unit_test(dereferences_nest_as_deep_as_in_the_kernel),
+		cmocka_unit_test(strings_need_memory),
+		cmocka_unit_test(valid_but_missing_things_say_so_at_their_place),
+		cmocka_unit_test(a_data_symbol_is_chosen_as_the_program_sees_it),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
