@@ -14,6 +14,8 @@
 long arch_find_syscall(const uint8_t *buf, size_t len);
 extern const uint8_t arch_syscall_insn[2];
 
+extern const uint16_t arch_elf_machine; /* EM_... */
+
 /* Can this thread run a 64-bit system call from where it stands? */
 bool arch_can_call(const struct user_regs_struct *regs);
 uint64_t arch_sp(const struct user_regs_struct *regs);

@@ -28,10 +28,10 @@
 struct inject;
 
 struct inject_thread {
-	pid_t tid;	/* in our pid namespace */
-	pid_t ns_tid;	/* in the target's innermost one */
+	pid_t tid;                    /* in our pid namespace */
+	pid_t ns_tid;                 /* in the target's innermost one */
 	struct user_regs_struct regs; /* at the stop; changed by inject_set_regs() */
-	uint64_t sigblk; /* blocked signals, bit n-1 */
+	uint64_t sigblk;              /* blocked signals, bit n-1 */
 	/*
 	 * regs.rax was changed from -EINTR to the kernel's "restart if no
 	 * handler runs".  Whether for this or by the kernel itself: a thread

@@ -103,6 +103,10 @@ void seize_reap(struct inject *t);
 int mem_open(struct inject *t, struct err *err);
 int mem_find_syscall(struct inject *t);
 
+/* preflight.c */
+enum exe_kind { EXE_UNKNOWN, EXE_OURS, EXE_32_BIT, EXE_OTHER_CPU };
+enum exe_kind preflight_exe(const char *path);
+
 /* eintr.c */
 bool eintr_restartable(long nr);
 

@@ -5,6 +5,7 @@
  * memory, is the kernel's own answer to "may I trace it".
  */
 #include "inject/internal.h"
+#include "inject/arch.h"
 
 #include <elf.h>
 #include <fcntl.h>
@@ -65,25 +66,38 @@ static int check_tracer(pid_t pid, const char *status, struct err *err)
 	               pid, comm, tracer);
 }
 
-static int check_class(pid_t pid, struct err *err)
+enum exe_kind preflight_exe(const char *path)
 {
-	char path[64];
 	Elf64_Ehdr ehdr;
 	ssize_t n;
 	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/exe", pid, proc_live_tid(pid));
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return 0; /* the rights tell more */
+		return EXE_UNKNOWN;
 	n = read(fd, &ehdr, sizeof(ehdr));
 	close(fd);
 	if (n < EI_NIDENT + 4 || memcmp(ehdr.e_ident, ELFMAG, SELFMAG))
-		return 0;
+		return EXE_UNKNOWN;
 	if (ehdr.e_ident[EI_CLASS] == ELFCLASS32)
+		return EXE_32_BIT;
+	return ehdr.e_machine == arch_elf_machine ? EXE_OURS : EXE_OTHER_CPU;
+}
+
+static int check_class(pid_t pid, struct err *err)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/exe", pid, proc_live_tid(pid));
+	switch (preflight_exe(path)) {
+	case EXE_32_BIT:
 		return err_set(err, -EOPNOTSUPP, "process %d is a 32-bit program", pid);
-	if (ehdr.e_machine != EM_X86_64)
+	case EXE_OTHER_CPU:
 		return err_set(err, -EOPNOTSUPP, "process %d runs a program of another CPU", pid);
+	case EXE_UNKNOWN: /* the check of rights tells more */
+	case EXE_OURS:
+		break;
+	}
 	return 0;
 }
 
@@ -118,7 +132,7 @@ static bool is_undumpable(pid_t pid)
 	struct stat st;
 	char path[64];
 
-	snprintf(path, sizeof(path), "/proc/%d", pid);
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid); /* root owns it then */
 	return geteuid() && !stat(path, &st) && st.st_uid != geteuid();
 }
 

@@ -2,7 +2,7 @@
 /* x86-64: registers of a held thread. */
 #include "inject/arch.h"
 
-#include <errno.h>
+#include <elf.h>
 #include <string.h>
 
 /* The kernel's own codes: they never reach a program, a tracer sees them. */
@@ -15,6 +15,7 @@
 #define SYSCALL_LEN 2
 
 const uint8_t arch_syscall_insn[2] = { 0x0f, 0x05 };
+const uint16_t arch_elf_machine = EM_X86_64;
 const uint8_t arch_trap_insn[] = { 0xcc };
 
 long arch_find_syscall(const uint8_t *buf, size_t len)

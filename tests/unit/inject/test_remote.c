@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: MIT */
+/* System calls in a foreign process, of which nothing remains. */
+#include "help.h"
+#include "targets/targets.h"
+
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stdbool.h>
+#include <sys/ptrace.h>
+
+#define NR_CALLS 20
+
+/* Attach, call, let go. */
+static void disturb(pid_t pid)
+{
+	struct inject *t = opened(pid);
+	long addr;
+	int i;
+
+	seized(t);
+	begun(t);
+	for (i = 0; i < NR_CALLS; i++) {
+		addr = inject_syscall(t, SYS_mmap, 0, 8192, PROT_READ | PROT_EXEC,
+		                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		assert_true(addr > 0);
+		assert_int_equal(inject_write(t, addr, "written", 8), 0);
+		assert_int_equal(inject_syscall(t, SYS_munmap, addr, 8192, 0, 0, 0, 0), 0);
+	}
+	inject_end(t);
+	inject_close(t);
+	assert_int_equal(status_number(pid, "TracerPid"), 0);
+}
+
+struct piped {
+	pid_t pid;
+	int in, out;
+};
+
+static void start(struct piped *p, const char *path)
+{
+	int in[2], out[2];
+
+	assert_int_equal(pipe2(in, O_CLOEXEC), 0);
+	assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+	fflush(NULL);
+	p->pid = fork();
+	if (!p->pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		dup2(in[0], 0);
+		dup2(out[1], 1);
+		execl(path, path, NULL);
+		_exit(127);
+	}
+	close(in[0]);
+	close(out[1]);
+	p->in = in[1];
+	p->out = out[0];
+}
+
+/* The program blocked in read(), attached to before each line: its output must not show it. */
+static void attach_to_echo(const char *compiler, const char *flags)
+{
+	const char *path = target_build("echo", compiler, flags);
+	char text[512];
+	struct piped p;
+	size_t len = 0;
+	ssize_t n;
+
+	if (!path) {
+		print_message("skipped: %s %s can't build tests/targets/echo.c here\n", compiler,
+		              flags);
+		skip();
+	}
+	start(&p, path);
+	nap_ms(50);
+	await_state(p.pid, 'S');
+	disturb(p.pid);
+	nap_ms(5);
+	assert_int_equal(write(p.in, "one\n", 4), 4);
+	nap_ms(20);
+	disturb(p.pid);
+	assert_int_equal(write(p.in, "two\n", 4), 4);
+	nap_ms(20);
+	disturb(p.pid);
+	close(p.in);
+	while ((n = read(p.out, text + len, sizeof(text) - 1 - len)) > 0)
+		len += n;
+	text[len] = '\0';
+	assert_string_equal(text,
+	                    "read 4 errno 0: one\n\nread 4 errno 0: two\n\nread 0 errno 0: \n");
+	assert_int_equal(child_status(p.pid), 7 << 8);
+	close(p.out);
+}
+
+static void a_dynamic_program_is_not_disturbed(void **state)
+{
+	attach_to_echo("gcc", "");
+}
+
+static void a_static_program_is_not_disturbed(void **state)
+{
+	attach_to_echo("gcc", "-static");
+}
+
+static void a_static_pie_program_is_not_disturbed(void **state)
+{
+	attach_to_echo("gcc", "-static-pie");
+}
+
+static void a_musl_program_is_not_disturbed(void **state)
+{
+	attach_to_echo("musl-gcc", "");
+}
+
+static void a_static_musl_program_is_not_disturbed(void **state)
+{
+	attach_to_echo("musl-gcc", "-static");
+}
+
+static void a_stripped_program_is_not_disturbed(void **state)
+{
+	attach_to_echo("gcc", "-s");
+}
+
+/* Counts in registers of every kind; any change of one ends it with 1. */
+static int run_registers(void *arg)
+{
+	volatile long *stop = arg;
+	long bad;
+
+	do {
+		bad = 0;
+		__asm__ volatile("movq $0x1111, %%r12\n\t"
+		                 "movq %%r12, %%xmm7\n\t"
+		                 "movq %%r12, %%mm3\n\t"
+		                 "movq $0x2222, -120(%%rsp)\n\t"
+		                 "movl $100000, %%ecx\n\t"
+		                 "stc\n"
+		                 "1:	jnc 2f\n\t"
+		                 "movq %%xmm7, %%rax\n\t"
+		                 "movq %%mm3, %%rdx\n\t"
+		                 "movq -120(%%rsp), %%r11\n\t"
+		                 "leaq -0x1111(%%rax), %%rax\n\t"
+		                 "leaq -0x1111(%%rdx), %%rdx\n\t"
+		                 "leaq -0x2222(%%r11), %%r11\n\t"
+		                 "leaq (%%rax,%%rdx), %%rax\n\t"
+		                 "leaq (%%rax,%%r11), %%rax\n\t"
+		                 "leaq (%0,%%rax), %0\n\t"
+		                 "leal -1(%%rcx), %%ecx\n\t"
+		                 "jrcxz 3f\n\t"
+		                 "jmp 1b\n"
+		                 "2:	movl $1, %k0\n"
+		                 "3:	emms"
+		                 : "+&r"(bad)
+		                 :
+		                 : "rax", "rcx", "rdx", "r11", "r12", "xmm7", "mm3", "memory",
+		                   "cc");
+	} while (!bad && !*stop);
+	return bad ? 1 : 7;
+}
+
+static void registers_flags_vectors_and_red_zone_are_as_before(void **state)
+{
+	volatile long *stop = shared_page();
+	pid_t pid = child(run_registers, (void *)stop);
+	int i;
+
+	for (i = 0; i < 100; i++) {
+		struct inject *t = opened(pid);
+		uint64_t at;
+		char full[256];
+
+		seized(t);
+		begun(t);
+		at = inject_scratch(t, sizeof(full));
+		assert_true(at);
+		memset(full, 0xff, sizeof(full));
+		assert_int_equal(inject_write(t, at, full, sizeof(full)), 0);
+		assert_int_equal(inject_syscall(t, SYS_getppid, 0, 0, 0, 0, 0, 0), getpid());
+		inject_end(t);
+		inject_close(t);
+	}
+	*stop = 1;
+	assert_int_equal(child_status(pid), 7 << 8);
+}
+
+static int run_pause(void *arg)
+{
+	while (pause())
+		;
+	return 0;
+}
+
+static void scratch_gets_its_contents_back(void **state)
+{
+	pid_t pid = child(run_pause, NULL);
+	struct inject *t = opened(pid);
+	char before[2048], after[2048], fill[700];
+	uint64_t sp, at[3];
+	int i;
+
+	await_state(pid, 'S');
+	seized(t);
+	sp = inject_thread_at(t, 0)->regs.rsp;
+	assert_int_equal(inject_read(t, sp - sizeof(before), before, sizeof(before)), 0);
+	begun(t);
+	memset(fill, 0xaa, sizeof(fill));
+	for (i = 0; i < 3; i++) {
+		at[i] = inject_scratch(t, 500);
+		assert_int_equal(at[i] % 16, 0);
+		assert_true(at[i] + 500 <= (i ? at[i - 1] : sp - 128));
+		assert_int_equal(inject_write(t, at[i], fill, 500), 0);
+	}
+	/* a string argument arrives */
+	assert_int_equal(inject_write(t, at[2], "renamed", 8), 0);
+	assert_int_equal(inject_syscall(t, SYS_prctl, PR_SET_NAME, at[2], 0, 0, 0, 0), 0);
+	inject_end(t);
+	assert_int_equal(inject_read(t, sp - sizeof(after), after, sizeof(after)), 0);
+	assert_memory_equal(before, after, sizeof(before));
+	inject_close(t);
+	child_kill(pid);
+}
+
+static int run_tiny_stack(void *arg)
+{
+	char *p = mmap(NULL, 3 * 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	mprotect(p + 4096, 4096, PROT_READ | PROT_WRITE);
+	__asm__ volatile("mov %0, %%rsp\n1:	jmp 1b" : : "r"(p + 4096 + 192));
+	return 0;
+}
+
+static void scratch_is_mapped_where_the_stack_has_no_room(void **state)
+{
+	pid_t pid = child(run_tiny_stack, NULL);
+	struct inject *t = opened(pid);
+	char text[8];
+	uint64_t at;
+
+	nap_ms(50);
+	seized(t);
+	begun(t);
+	at = inject_scratch(t, 4000);
+	assert_true(at);
+	assert_int_equal(inject_write(t, at, "renamed", 8), 0);
+	assert_int_equal(inject_syscall(t, SYS_prctl, PR_SET_NAME, at, 0, 0, 0, 0), 0);
+	inject_end(t);
+	assert_true(inject_read(t, at, text, sizeof(text)) < 0);
+	inject_close(t);
+	child_kill(pid);
+}
+
+static void errors_of_a_call_come_back_as_numbers(void **state)
+{
+	pid_t pid = child(run_pause, NULL);
+	struct inject *t = opened(pid);
+
+	seized(t);
+	assert_int_equal(inject_syscall(t, SYS_getpid, 0, 0, 0, 0, 0, 0), -EINVAL);
+	begun(t);
+	assert_int_equal(inject_syscall(t, SYS_close, 12345, 0, 0, 0, 0, 0), -EBADF);
+	assert_int_equal(inject_syscall(t, SYS_getpid, 0, 0, 0, 0, 0, 0), pid);
+	inject_end(t);
+	inject_close(t);
+	child_kill(pid);
+}
+
+static void nothing(int sig)
+{
+}
+
+/* Ends with 7 if SIGTRAP still is blocked and handled, and the mask otherwise empty. */
+static int run_sigtrap(void *arg)
+{
+	volatile long *stop = arg;
+	struct sigaction sa;
+	sigset_t set;
+
+	signal(SIGTRAP, nothing);
+	sigemptyset(&set);
+	sigaddset(&set, SIGTRAP);
+	sigprocmask(SIG_SETMASK, &set, NULL);
+	while (!*stop)
+		nap_ms(1);
+	sigprocmask(SIG_BLOCK, NULL, &set);
+	sigaction(SIGTRAP, NULL, &sa);
+	return sa.sa_handler == nothing && sigismember(&set, SIGTRAP) && !sigismember(&set, SIGUSR1)
+	               ? 7
+	               : 1;
+}
+
+static void a_blocked_and_handled_sigtrap_stays_so(void **state)
+{
+	volatile long *stop = shared_page();
+	pid_t pid = child(run_sigtrap, (void *)stop);
+	int i;
+
+	nap_ms(20);
+	for (i = 0; i < 20; i++)
+		disturb(pid);
+	*stop = 1;
+	assert_int_equal(child_status(pid), 7 << 8);
+}
+
+static int run_sigsuspend(void *arg)
+{
+	sigset_t set;
+
+	signal(SIGUSR1, nothing);
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	sigprocmask(SIG_SETMASK, &set, NULL);
+	sigemptyset(&set);
+	*(volatile long *)arg = 1;
+	sigsuspend(&set);
+	sigprocmask(SIG_BLOCK, NULL, &set);
+	return sigismember(&set, SIGUSR1) ? 7 : 1;
+}
+
+static void a_signal_for_sigsuspend_during_a_call_of_ours_arrives(void **state)
+{
+	volatile long *ready = shared_page();
+	pid_t pid = child(run_sigsuspend, (void *)ready);
+	struct inject *t;
+
+	await_word(ready, 1);
+	await_state(pid, 'S');
+	t = opened(pid);
+	seized(t);
+	assert_int_equal(inject_thread_at(t, 0)->sigblk, 1ull << (SIGUSR1 - 1));
+	begun(t);
+	kill(pid, SIGUSR1);
+	assert_int_equal(inject_syscall(t, SYS_getpid, 0, 0, 0, 0, 0, 0), pid);
+	inject_end(t);
+	inject_close(t);
+	assert_int_equal(child_status(pid), 7 << 8);
+}
+
+/* mmap kills. */
+static int run_seccomp(void *arg)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mmap, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog prog = { 4, code };
+
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog))
+		return 1;
+	*(volatile long *)arg = 1;
+	nap_ms(200);
+	return 7;
+}
+
+static void a_seccomp_filter_is_suspended_for_our_calls(void **state)
+{
+	volatile long *ready = shared_page();
+	pid_t pid;
+
+	if (geteuid()) {
+		print_message("skipped: suspending a filter needs CAP_SYS_ADMIN\n");
+		skip();
+	}
+	pid = child(run_seccomp, (void *)ready);
+	await_word(ready, 1);
+	disturb(pid);
+	assert_int_equal(child_status(pid), 7 << 8);
+}
+
+static int run_unprivileged_attach(void *arg)
+{
+	struct err err = ERR_INIT;
+	struct inject *t;
+	volatile long *ready = shared_page();
+	pid_t pid;
+
+	if (!geteuid() && (setgid(65534) || setuid(65534) || prctl(PR_SET_DUMPABLE, 1)))
+		return 1;
+	pid = child(run_seccomp, (void *)ready);
+	await_word(ready, 1);
+	if (inject_open(&t, pid, &err) || inject_seize(t, &err))
+		return 2;
+	if (inject_begin(t, &err) != -EPERM || !strstr(err.text, "seccomp"))
+		return 3;
+	inject_close(t);
+	return child_status(pid) == 7 << 8 ? 7 : 4;
+}
+
+static void without_privilege_a_seccomp_filter_is_respected(void **state)
+{
+	assert_int_equal(child_status(child(run_unprivileged_attach, NULL)), 7 << 8);
+}
+
+static void registers_set_at_the_stop_are_those_it_goes_on_with(void **state)
+{
+	volatile long *stop = shared_page();
+	pid_t pid = child(run_tiny_stack, NULL);
+	struct inject *t = opened(pid);
+	struct user_regs_struct regs;
+
+	nap_ms(20);
+	seized(t);
+	regs = inject_thread_at(t, 0)->regs;
+	regs.r15 = 0x1234;
+	begun(t);
+	assert_int_equal(inject_set_regs(t, 0, &regs), 0);
+	assert_int_equal(inject_syscall(t, SYS_getpid, 0, 0, 0, 0, 0, 0), pid);
+	inject_end(t);
+	inject_release(t);
+	nap_ms(5);
+	seized(t);
+	assert_int_equal(inject_thread_at(t, 0)->regs.r15, 0x1234);
+	inject_close(t);
+	child_kill(pid);
+	munmap((void *)stop, 4096);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_dynamic_program_is_not_disturbed),
+		cmocka_unit_test(a_static_program_is_not_disturbed),
+		cmocka_unit_test(a_static_pie_program_is_not_disturbed),
+		cmocka_unit_test(a_musl_program_is_not_disturbed),
+		cmocka_unit_test(a_static_musl_program_is_not_disturbed),
+		cmocka_unit_test(a_stripped_program_is_not_disturbed),
+		cmocka_unit_test(registers_flags_vectors_and_red_zone_are_as_before),
+		cmocka_unit_test(scratch_gets_its_contents_back),
+		cmocka_unit_test(scratch_is_mapped_where_the_stack_has_no_room),
+		cmocka_unit_test(errors_of_a_call_come_back_as_numbers),
+		cmocka_unit_test(a_blocked_and_handled_sigtrap_stays_so),
+		cmocka_unit_test(a_signal_for_sigsuspend_during_a_call_of_ours_arrives),
+		cmocka_unit_test(a_seccomp_filter_is_suspended_for_our_calls),
+		cmocka_unit_test(without_privilege_a_seccomp_filter_is_respected),
+		cmocka_unit_test(registers_set_at_the_stop_are_those_it_goes_on_with),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
