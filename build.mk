@@ -42,7 +42,8 @@ $(O)/tests/unit/front/fake_session.o: tests/unit/front/fake_session.c
 
 $(O)/tests/unit/front/%: tests/unit/front/%.c $(O)/tests/unit/front/fake_session.o $(O)/test.a
 	@mkdir -p $(@D)
-	$(CC) $(hosted) $(san) -Itests -o $@ $^ $(test_libs)
+	$(CC) $(hosted) $(san) -Itests -o $@ $< $(O)/tests/unit/front/fake_session.o \
+		$(O)/test.a $(test_libs)
 
 unit: $(unit_bin)
 	@set -e; for t in $(unit_bin); do echo "== $$t"; $$t; done

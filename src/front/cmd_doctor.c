@@ -5,6 +5,7 @@
 int cmd_doctor(const struct options *o)
 {
 	const char *why = NULL;
+	int err = ukp_doctor(o->pid, stdout, &why);
 
-	return about_end(ukp_doctor(o->pid, stdout, &why), why);
+	return about_end(err, why);
 }

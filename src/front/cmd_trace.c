@@ -40,11 +40,14 @@ static bool gave_up(const struct trace *t)
 
 static int flush(struct trace *t, uint64_t now)
 {
-	int ret;
+	int ret = -EINTR;
 
-	do {
+	/* Before the probes are out, a signal ends a write: detaching can't wait. */
+	while (ret == -EINTR && !gave_up(t)) {
 		ret = out_flush(&t->out, true);
-	} while (ret == -EINTR && t->draining && !gave_up(t));
+		if (!t->draining)
+			break;
+	}
 	t->flushed = now;
 	if (ret && ret != -EINTR)
 		t->err = ret;
@@ -125,8 +128,10 @@ static void watch(struct trace *t)
 			t->run.gone = true;
 		else if (n < 0)
 			t->err = (int)n;
-		flush(t, run_now());
-		refresh(t, t->flushed);
+		/* When it is over, detach first: a write may take long. */
+		if (!run_over(&t->run))
+			flush(t, run_now());
+		refresh(t, run_now());
 	}
 }
 

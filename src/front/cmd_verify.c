@@ -19,6 +19,7 @@ int cmd_verify(const struct options *o)
 int cmd_cure(const struct options *o)
 {
 	const char *why = NULL;
+	int err = ukp_cure(o->pid, stdout, &why);
 
-	return about_end(ukp_cure(o->pid, stdout, &why), why);
+	return about_end(err, why);
 }

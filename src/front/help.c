@@ -146,8 +146,9 @@ const struct command *command_near(const char *name)
 		return NULL;
 	for (const struct command *c = commands; c->name; c++) {
 		d = distance(name, c->name);
-		if (!strncmp(name, c->name, len) || !strncmp(name, c->name, strlen(c->name)))
-			d = 0;
+		/* Shortened, or written out: the start is what people remember. */
+		if (!strncmp(name, c->name, len < 3 ? len : 3) && d > 2)
+			d = 2;
 		if (d < least) {
 			least = d;
 			best = c;

@@ -71,10 +71,14 @@ int out_flush(struct out *o, bool interruptible)
 
 	while (!ret && done < o->len) {
 		n = write(o->fd, o->buf + done, o->len - done);
-		if (n >= 0)
-			done += (size_t)n;
-		else
+		if (n < 0) {
 			ret = write_failed(o, interruptible);
+			continue;
+		}
+		done += (size_t)n;
+		/* A signal in mid-write is told by a short count only. */
+		if (interruptible && done < o->len)
+			ret = -EINTR;
 	}
 	if (o->err)
 		done = o->len;

@@ -33,6 +33,8 @@ void fake_reset(void)
 {
 	memset(&fake, 0, sizeof(fake));
 	fake.burst = true;
+	fake.latency.name = "f";
+	fake.latency.kind = "auto";
 }
 
 void fake_record(struct ukp_record *r, uint64_t n)
