@@ -30,7 +30,8 @@ int latency_read(struct latency *l, struct ukp_session *s, unsigned int id)
 	l->errors = info.errors;
 	l->other = info.other;
 	l->nr_errors = info.nr_errors < LATENCY_ERRS ? info.nr_errors : LATENCY_ERRS;
-	memcpy(l->error, info.by_value, l->nr_errors * sizeof(*l->error));
+	if (l->nr_errors)
+		memcpy(l->error, info.by_value, l->nr_errors * sizeof(*l->error));
 	for (unsigned int i = l->nr_errors; i < info.nr_errors; i++)
 		l->other += info.by_value[i].count;
 	if (!info.count)
