@@ -63,3 +63,10 @@ $(O)/agent.bin: $(O)/agent.elf
 	objcopy -O binary -j .text $< $@
 
 $(O)/obj/agent/image.S.o: $(O)/agent.bin
+
+# --- the products ------------------------------------------------------------
+
+lib_objs := $(hosted_objs) $(free_objs)
+
+$(O)/ukprobe: $(front_objs) $(lib_objs)
+	$(CC) $(san) $(LDFLAGS) -o $@ $^ $(LIBS)
