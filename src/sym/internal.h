@@ -75,6 +75,7 @@ struct symbol {
 	uint32_t hash;
 	uint32_t next; /* in the chain of its name's bucket; index + 1 */
 	uint16_t section;
+	uint16_t len; /* of the name */
 	bool func, ifunc, global, old;
 };
 

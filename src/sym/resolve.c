@@ -187,8 +187,8 @@ int sym_format(struct sym_proc *p, uint64_t addr, char *buf, size_t len)
 	module = s.module->exe ? "" : s.module->name;
 	bare = s.module->exe || s.module->vdso; /* whose name has brackets */
 	return snprintf(buf, len, "%s+0x%lx/0x%lx%s%s%s%s", s.name, (unsigned long)off,
-			(unsigned long)s.size, *module ? " " : "", bare ? "" : "[", module,
-			bare ? "" : "]");
+	                (unsigned long)s.size, *module ? " " : "", bare ? "" : "[", module,
+	                bare ? "" : "]");
 }
 
 int sym_for_each_func(struct sym_proc *p, struct sym_module *module, const char *glob,

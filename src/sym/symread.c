@@ -30,19 +30,19 @@ struct table {
  * Length and hash of a name up to its version; 0 if it is unfit.  Control
  * characters would let a file write to the terminal of whoever lists it.
  */
-static size_t scan_name(struct symtab *t, const char *name, uint64_t room, uint32_t *hash,
-                        const char **version)
+static uint16_t scan_name(struct symtab *t, const char *name, uint64_t room, uint32_t *hash,
+                          const char **version)
 {
 	uint32_t h = 2166136261u;
+	bool fit = true;
 	size_t n, bare = 0;
 
 	*version = NULL;
-	for (n = 0; n < room && name[n]; n++) {
+	for (n = 0; n < room && name[n] && fit; n++) {
 		unsigned char c = (unsigned char)name[n];
 
-		if (c < 0x20 || c == 0x7f || n == NAME_LEN_MAX || (c == '@' && !n))
-			return 0;
-		if (c == '@' && n && !*version) {
+		fit = c >= 0x20 && c != 0x7f && n < NAME_LEN_MAX && (c != '@' || n);
+		if (c == '@' && !*version) {
 			bare = n;
 			*version = name + n + (name[n + 1] == '@' ? 2 : 1);
 		}
@@ -51,7 +51,7 @@ static size_t scan_name(struct symtab *t, const char *name, uint64_t room, uint3
 	}
 	t->name_bytes += n + 1;
 	*hash = h;
-	return *version ? bare : n;
+	return fit ? (uint16_t)(*version ? bare : n) : 0;
 }
 
 uint32_t symtab_hash(const char *name, size_t len)
@@ -126,9 +126,10 @@ static bool add(struct symtab *t, const struct table *tab, uint64_t i)
 		new.size = ph->p_memsz - (new.addr - ph->p_vaddr);
 	new.section = s->st_shndx;
 	new.name = tab->str + s->st_name;
-	if (!scan_name(t, new.name, tab->str_size - s->st_name, &new.hash, &new.version))
+	new.len = scan_name(t, new.name, tab->str_size - s->st_name, &new.hash, &new.version);
+	if (!new.len)
 		return t->name_bytes < NAME_BYTES_MAX;
-	new.old = new.version && new.version[-2] != '@';
+	new.old = new.version &&new.version[-2] != '@';
 	if (!new.version)
 		new.version = version_of(tab, i, &new.old);
 	if (t->nr >= UINT32_MAX - 1 || sym_grow(&t->sym, &t->room, t->nr, sizeof(new)))

@@ -35,7 +35,7 @@ static int by_addr_and_hash(const void *a, const void *b)
 
 bool symbol_is_alias(const struct symbol *a, const struct symbol *b)
 {
-	return a->addr == b->addr && a->hash == b->hash &&
+	return a->addr == b->addr && a->hash == b->hash && a->len == b->len &&
 	       (a->name == b->name || !strcmp(a->name, b->name));
 }
 
@@ -48,7 +48,6 @@ static unsigned int underscores(const char *name)
 static int by_addr_and_rank(const void *a, const void *b)
 {
 	const struct symbol *x = a, *y = b;
-	size_t lx, ly;
 
 	if (x->addr != y->addr)
 		return x->addr < y->addr ? -1 : 1;
@@ -58,10 +57,8 @@ static int by_addr_and_rank(const void *a, const void *b)
 		return x->global ? -1 : 1;
 	if (underscores(x->name) != underscores(y->name))
 		return underscores(x->name) < underscores(y->name) ? -1 : 1;
-	lx = strlen(x->name);
-	ly = strlen(y->name);
-	if (lx != ly)
-		return lx < ly ? -1 : 1;
+	if (x->len != y->len)
+		return x->len < y->len ? -1 : 1;
 	return x->hash < y->hash ? -1 : x->hash > y->hash;
 }
 
