@@ -9,7 +9,9 @@
 #
 # A file is built because it lies in its zone's folder: no lists.
 
-CC       ?= gcc
+ifeq ($(origin CC),default)
+CC       := gcc
+endif
 PREFIX   ?= /usr/local
 O        ?= build
 VERSION  := 0.1.0

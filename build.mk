@@ -70,3 +70,12 @@ lib_objs := $(hosted_objs) $(free_objs)
 
 $(O)/ukprobe: $(front_objs) $(lib_objs)
 	$(CC) $(san) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+# --- the front door ----------------------------------------------------------
+
+demo:
+	@scripts/deps.sh build demo
+	@$(MAKE) --no-print-directory -s $(O)/ukprobe
+	@O=$(O) scripts/demo.sh
+
+.PHONY: demo

@@ -68,6 +68,8 @@ size_t inject_nr_threads(const struct inject *t);
 struct inject_thread *inject_thread_at(struct inject *t, size_t i);
 /* Change where a thread goes on; takes effect at release. */
 int inject_set_regs(struct inject *t, size_t i, const struct user_regs_struct *regs);
+/* Change a thread's signal mask, bit n-1 for signal n. */
+int inject_set_mask(struct inject *t, size_t i, uint64_t mask);
 /*
  * Let everything run for about us microseconds, detached, and stop it again
  * (used while threads leave code that is going away).  On failure nothing is

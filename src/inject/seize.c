@@ -28,6 +28,7 @@
 
 #ifndef PTRACE_GETSIGMASK
 #define PTRACE_GETSIGMASK 0x420a
+#define PTRACE_SETSIGMASK 0x420b
 #endif
 
 /* Threads keep their order in the folder: the search starts where the last ended. */
@@ -467,6 +468,20 @@ int inject_set_regs(struct inject *t, size_t i, const struct user_regs_struct *r
 	else if (ptrace(PTRACE_SETREGS, th->pub.tid, 0, regs))
 		return -errno;
 	th->pub.regs = *regs;
+	return 0;
+}
+
+int inject_set_mask(struct inject *t, size_t i, uint64_t mask)
+{
+	struct thread *th = &t->threads[i];
+
+	if (!t->held || i >= t->nr || th->state != THREAD_STOPPED)
+		return -EINVAL;
+	if (t->remote.active && t->remote.worker == i)
+		t->remote.sigblk = mask; /* put in place by inject_end() */
+	else if (ptrace(PTRACE_SETSIGMASK, th->pub.tid, sizeof(mask), &mask))
+		return -errno;
+	th->pub.sigblk = mask;
 	return 0;
 }
 

@@ -259,6 +259,22 @@ static void restore_signals(struct leave *l)
 	}
 }
 
+/*
+ * Close SIGTRAP again where a thread still has the mask that we opened, or has
+ * it from such a thread; one that changed its mask since has what it wants.
+ */
+static void restore_masks(struct leave *l)
+{
+	uint64_t bit = 1ull << (UKP_SIGTRAP - 1);
+	uint32_t k, n = l->ctl->nr_masks;
+	size_t i;
+
+	for (i = 0; i < inject_nr_threads(l->inject); i++)
+		for (k = 0; k < n && k < UKP_NR_MASKS; k++)
+			if (inject_thread_at(l->inject, i)->sigblk == (l->ctl->mask[k] & ~bit))
+				inject_set_mask(l->inject, i, l->ctl->mask[k]);
+}
+
 static void unmap_all(struct leave *l)
 {
 	uint32_t i, n = l->ctl->nr_mappings;
@@ -345,6 +361,7 @@ int leave_target(struct inject *t, struct sym_proc *sym, const struct ukp_ctl *c
 	if (ret)
 		return ret;
 	restore_signals(&l);
+	restore_masks(&l);
 	unmap_all(&l);
 	inject_end(t);
 	return 0;

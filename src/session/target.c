@@ -180,23 +180,48 @@ struct ukp_ctl *target_snapshot(struct target *t)
 	return snap;
 }
 
-/* SIGTRAP must reach us in every thread, and nobody else may want it. */
-static int check_signals(struct target *t, struct err *err)
+/*
+ * A breakpoint met with SIGTRAP blocked kills.  Threads that a library keeps
+ * for itself with all signals blocked (jemalloc's, say) get SIGTRAP opened
+ * while we are here; a main thread that blocks it will change its mask again.
+ */
+static int open_masks(struct target *t, struct err *err)
 {
-	unsigned long long ign = 0, cgt = 0, bit = 1ull << (UKP_SIGTRAP - 1);
-	char path[64], line[256];
+	uint64_t bit = 1ull << (UKP_SIGTRAP - 1);
 	size_t i;
-	FILE *f;
+	uint32_t k;
 
 	for (i = 0; i < inject_nr_threads(t->inject); i++) {
 		struct inject_thread *th = inject_thread_at(t->inject, i);
+		uint64_t mask = th->sigblk;
 
-		if (th->sigblk & bit)
+		if (!(mask & bit))
+			continue;
+		for (k = 0; k < t->own.nr_masks && t->own.mask[k] != mask; k++)
+			;
+		if (th->tid == t->pid || k == UKP_NR_MASKS)
 			return err_set(err, -EOPNOTSUPP,
 				       "thread %d of process %d blocks SIGTRAP: a probe would kill "
 				       "it; targets that do are not supported yet",
 				       th->tid, t->pid);
+		/* Said before it is done, for whoever has to clean up. */
+		t->own.mask[k] = mask;
+		if (k == t->own.nr_masks)
+			t->own.nr_masks++;
+		memcpy(t->ctl->mask, t->own.mask, sizeof(t->own.mask));
+		t->ctl->nr_masks = t->own.nr_masks;
+		inject_set_mask(t->inject, i, mask & ~bit);
 	}
+	return 0;
+}
+
+/* Nobody else may want SIGTRAP. */
+static int check_signals(struct target *t, struct err *err)
+{
+	unsigned long long ign = 0, cgt = 0, bit = 1ull << (UKP_SIGTRAP - 1);
+	char path[64], line[256];
+	FILE *f;
+
 	snprintf(path, sizeof(path), "/proc/%d/status", t->pid);
 	f = fopen(path, "re");
 	if (!f)
@@ -512,6 +537,8 @@ static int bring_agent(struct target *t, struct err *err)
 		__atomic_store_n(&t->ctl->magic, UKP_CTL_MAGIC, __ATOMIC_RELEASE);
 		ret = take_signals(t, err);
 	}
+	if (!ret)
+		ret = open_masks(t, err);
 	if (!ret)
 		ret = plant_internal(t, err);
 	return ret;

@@ -56,6 +56,7 @@ struct ukp_mapping {
 };
 
 #define UKP_NR_MAPPINGS 256
+#define UKP_NR_MASKS	16 /* different masks that we took SIGTRAP from */
 #define UKP_NR_SIGNALS	32 /* old dispositions, by signal number */
 
 enum {
@@ -96,6 +97,9 @@ struct ukp_ctl {
 	uint64_t restorer; /* the program's own, for dispositions it sets meanwhile */
 	uint32_t next_free; /* the broker's bump allocator */
 	uint32_t nr_mappings;
+	uint64_t mask[UKP_NR_MASKS]; /* as they were, with SIGTRAP */
+	uint32_t nr_masks;
+	uint32_t reserved;
 	uint64_t taken; /* bit n-1: disposition of signal n is ours */
 	struct ukp_sigaction old[UKP_NR_SIGNALS];
 	struct ukp_mapping mapping[UKP_NR_MAPPINGS];
