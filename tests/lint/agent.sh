@@ -1,0 +1,45 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# The agent's image: no vector register but in the restoring of the program's
+# own state, no undefined symbol, no data, and the same bytes wherever it is
+# linked.
+set -u
+cd "$(dirname "$0")/../.."
+o=${O:-build}
+elf=$o/agent.elf
+bad=0
+complain() {
+	echo "agent: $*" >&2
+	bad=1
+}
+
+[ -s "$elf" ] || { echo "agent: $elf is not built" >&2; exit 1; }
+undefined=$(nm -u "$elf")
+[ -z "$undefined" ] || complain "undefined symbols: $undefined"
+
+asm=$(objdump -d --no-show-raw-insn "$elf")
+count=$(grep -cE '^[[:space:]]+[0-9a-f]+:' <<<"$asm")
+[ "$count" -gt 500 ] || complain "only $count instructions seen"
+vector=$(grep -E '%([xyz]mm|mm|k)[0-9]|\b(x?f?xsave|fxsave|xrstor|fxrstor|fninit|ldmxcsr)' <<<"$asm" |
+	grep -vE '\b(xrstor64|fxrstor64) ')
+[ -z "$vector" ] || complain "vector state is touched: $vector"
+tls=$(grep -E '%(fs|gs):' <<<"$asm" | grep -vE '%fs:(0x0|\(%rdi\))')
+[ -z "$tls" ] || complain "thread-local storage: $tls"
+calls=$(grep -cE '\bsyscall\b' <<<"$asm")
+[ "$calls" -le 6 ] || complain "$calls syscall instructions: a hit must not make any"
+
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+objs=$(find "$o/obj/engine" "$o/obj/agent/in" -name '*.o')
+sed 's/\. = 0;/. = 0x12345000;/' src/agent/agent.lds >"$tmp/other.lds"
+# shellcheck disable=SC2086
+if ld -static --build-id=none -T "$tmp/other.lds" -o "$tmp/other.elf" $objs 2>"$tmp/err" &&
+	objcopy -O binary -j .text "$tmp/other.elf" "$tmp/other.bin" &&
+	ld -static --build-id=none -T src/agent/agent.lds -o "$tmp/same.elf" $objs 2>>"$tmp/err" &&
+	objcopy -O binary -j .text "$tmp/same.elf" "$tmp/same.bin"; then
+	cmp -s "$tmp/same.bin" "$tmp/other.bin" || complain "the image depends on its address"
+else
+	complain "cannot link the image: $(cat "$tmp/err")"
+fi
+[ $bad -eq 0 ] && echo "agent: $count instructions, $(stat -c %s "$o/agent.bin") bytes, position-independent"
+exit $bad
