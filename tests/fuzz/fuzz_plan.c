@@ -41,14 +41,18 @@ static bool direct(const struct walk *w)
 	       flow == PLAN_FLOW_CALL;
 }
 
-/* The copy may go to where the original may go, and to the post handler. */
+/* The copy may go to where the original may go, to the post handler and to boundaries ahead. */
 static void check_exit(const struct walk *w, uint64_t to, unsigned int off)
 {
 	const uint64_t next = w->site->addr + w->site->len;
 	const uint64_t inside = to - w->site->slot;
+	uint64_t pc, sp;
 
-	CHECK(to == next || is_post(w, to) || (direct(w) && to == w->insn.target) ||
-	      (inside < w->site->slot_len && inside > off));
+	if (to == next || is_post(w, to) || (direct(w) && to == w->insn.target))
+		return;
+	CHECK(inside < w->site->slot_len && inside > off);
+	CHECK(plan_original(w->site, to, 0, &pc, &sp));
+	CHECK(pc == w->insn.target);
 }
 
 /* One generated instruction at off; returns the offset behind it and behind its quad. */

@@ -39,7 +39,7 @@ struct trial {
 };
 
 struct tally {
-	unsigned long run, fault, branch, post, far, emulated, refused;
+	unsigned long run, fault, branch, post, far, emulated, refused, again;
 };
 
 static struct tally tally;
@@ -75,7 +75,9 @@ static inline int trial_setup(void **state)
 {
 	const int rwx = PROT_READ | PROT_WRITE | PROT_EXEC; /* a test only */
 
-	trial_rng = 0x756b70726f626573UL;
+	const char *seed = getenv("UKP_TEST_SEED"); /* to look further than each check does */
+
+	trial_rng = seed ? strtoul(seed, NULL, 0) | 1 : 0x756b70726f626573UL;
 	printf("seed %#lx\n", trial_rng);
 	trial_map(LOW + CODE, TEXT_SIZE, rwx);
 	trial_map(LOW + SLOTS, TEXT_SIZE, rwx);
@@ -147,6 +149,8 @@ static inline bool trial_pin(struct trial *t, const ZydisDecodedOperandMem *m, u
 	uint64_t seg = m->segment == ZYDIS_REGISTER_FS ? fsbase : 0;
 	bool rip = m->base == ZYDIS_REGISTER_RIP || m->base == ZYDIS_REGISTER_EIP;
 
+	if (index >= 0 && index == base && t->z.address_width == 32)
+		return false; /* nine times a pointer, cut to 32 bits: anywhere */
 	if (m->base == ZYDIS_REGISTER_EIP && t->addr >= HIGH)
 		return false;
 	if (seg && (base < 0 || base == 4 || t->z.address_width == 32))
@@ -320,6 +324,22 @@ static inline bool trial_has_stack(uint64_t sp)
 	return sp - STACK - 256 < DATA_SIZE - 256;
 }
 
+/*
+ * Run code at pc.  Under some hypervisors an int3 raises #UD once in a million
+ * times, which no CPU does: such a run doesn't count.
+ */
+static inline void trial_execute(struct trial *t, uint64_t pc, struct outcome *o)
+{
+	t->cpu.pc = pc;
+	for (int i = 0; i < 3; i++) {
+		trial_load(t);
+		cpu_run(&t->cpu, &t->x, o);
+		if (o->signo != SIGILL || *(uint8_t *)o->cpu.pc != 0xcc)
+			return;
+		tally.again++;
+	}
+}
+
 /* Both runs of a trial that is set up.  False, with a report, where they differ. */
 static inline bool trial_run(struct trial *t, uint64_t fsbase)
 {
@@ -335,9 +355,7 @@ static inline bool trial_run(struct trial *t, uint64_t fsbase)
 		return true;
 	}
 	memcpy((void *)t->addr, t->code, t->n);
-	trial_load(t);
-	t->cpu.pc = t->addr;
-	cpu_run(&t->cpu, &t->x, &a);
+	trial_execute(t, t->addr, &a);
 	if (!trial_has_stack(a.cpu.gpr[4])) {
 		t->post = req.post = 0;
 		plan_copy(&req, out, &site);
@@ -345,9 +363,7 @@ static inline bool trial_run(struct trial *t, uint64_t fsbase)
 	memcpy((void *)t->slot, out, sizeof(out));
 	memcpy(data, (void *)DATA, DATA_SIZE);
 	memcpy(stack, (void *)STACK, DATA_SIZE);
-	trial_load(t);
-	t->cpu.pc = t->slot;
-	cpu_run(&t->cpu, &t->x, &b);
+	trial_execute(t, t->slot, &b);
 	if (insn.flow == PLAN_FLOW_CALL_IND && a.signo != SIGTRAP)
 		trial_forgive(t->cpu.gpr[4] - 8, stack);
 	memset((void *)t->slot, 0xcc, sizeof(out));
@@ -400,6 +416,8 @@ static inline void trial_report(const char *what)
 	       "%lu emulated), %lu refused\n",
 	       what, tally.run, tally.fault, tally.branch, tally.post, tally.far, tally.emulated,
 	       tally.refused);
+	if (tally.again)
+		printf("%lu runs repeated: #UD where an int3 is\n", tally.again);
 	memset(&tally, 0, sizeof(tally));
 }
 
