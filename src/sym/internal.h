@@ -23,7 +23,7 @@
 #define PAGE_DOWN(x) ((x) & ~(PAGE - 1))
 #define IMAGE_LOAD_MAX (UINT64_C(512) << 20)
 #define IMAGE_MAX_SECTIONS 65536
-#define IMAGE_MAX_SEGMENTS 1024
+#define IMAGE_MAX_SEGMENTS 128
 
 struct image {
 	int fd;             /* -1: mem */

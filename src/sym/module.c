@@ -35,12 +35,16 @@ static uint64_t module_high(const struct sym_module *m)
 	return m->bias + (m->img ? m->img->high : 0);
 }
 
+/*
+ * The path may change while a file is mapped (renamed, deleted by an upgrade).
+ * Its inode can't be given to another file as long as we hold it open.
+ */
 static bool is_of_file(const struct sym_proc *p, size_t map, const struct sym_module *m)
 {
 	const struct sym_map *s = &p->maps[map];
 
 	return m->inode == s->inode && m->major == s->major && m->minor == s->minor &&
-	       m->raw == p->raw[map];
+	       ((m->img && m->img->fd >= 0) || m->raw == p->raw[map]);
 }
 
 static bool map_bias(const struct sym_module *m, const struct sym_map *s, uint64_t *bias)
@@ -144,10 +148,12 @@ static int find_executable_maps(struct sym_proc *p)
 		if (!s->x || (!s->inode && !file_is_vdso(s)))
 			continue;
 		s->module = known_module(p, i);
-		if (s->module)
+		if (s->module) {
 			s->module->live = true;
-		else
+			s->module->raw = p->raw[i];
+		} else {
 			r = new_module(p, i, &failed);
+		}
 	}
 	return r;
 }

@@ -26,7 +26,7 @@ struct sym_map {
 	uint32_t major, minor;
 	bool r, w, x, shared;
 	const char *path; /* "" when anonymous; as /proc/PID/maps has it, escapes undone,
-			     " (deleted)" cut off */
+	                     " (deleted)" cut off */
 	bool deleted;
 	struct sym_module *module; /* file-backed ELF with an executable mapping, or NULL */
 };
@@ -51,7 +51,7 @@ struct sym_module *sym_module_find(struct sym_proc *p, const char *name);
 struct sym_module *sym_module_of(struct sym_proc *p, uint64_t addr);
 const char *sym_module_name(const struct sym_module *m); /* base name */
 const char *sym_module_path(const struct sym_module *m);
-uint64_t sym_module_bias(const struct sym_module *m);	 /* runtime - link-time address */
+uint64_t sym_module_bias(const struct sym_module *m); /* runtime - link-time address */
 bool sym_module_is_exe(const struct sym_module *m);
 /* Hex, or "" without one. */
 const char *sym_module_build_id(const struct sym_module *m);
@@ -59,13 +59,13 @@ const char *sym_module_build_id(const struct sym_module *m);
 struct sym_symbol {
 	struct sym_module *module;
 	const char *name;
-	uint64_t addr;	/* runtime */
-	uint64_t size;	/* of the function by its symbol, else by its FDE, else up to
-			   the next symbol; never 0 for a function */
-	bool func;	/* or an object */
-	bool ifunc;	/* addr is the resolver */
+	uint64_t addr; /* runtime */
+	uint64_t size; /* of the function by its symbol, else by its FDE, else up to
+	                  the next symbol; never 0 for a function */
+	bool func;     /* or an object */
+	bool ifunc;    /* addr is the resolver */
 	bool global;
-	bool old;	     /* name@VER, kept for old programs; not name@@VER, the default */
+	bool old;            /* name@VER, kept for old programs; not name@@VER, the default */
 	const char *version; /* "" when none is known */
 };
 
@@ -76,7 +76,7 @@ struct sym_symbol {
  * name asks for one version.  Returns how many there are.
  */
 size_t sym_lookup(struct sym_proc *p, struct sym_module *module, const char *name,
-		  struct sym_symbol *out, size_t max);
+                  struct sym_symbol *out, size_t max);
 
 /* The symbol that covers addr (functions preferred); false if none. off = addr - symbol. */
 bool sym_resolve(struct sym_proc *p, uint64_t addr, struct sym_symbol *out, uint64_t *off);
@@ -97,11 +97,11 @@ int sym_original(struct sym_proc *p, uint64_t addr, void *buf, size_t len);
 
 /* Calls fn for each function whose name matches glob (NULL: all), by address; stops on nonzero. */
 int sym_for_each_func(struct sym_proc *p, struct sym_module *module, const char *glob,
-		      int (*fn)(const struct sym_symbol *sym, void *arg), void *arg);
+                      int (*fn)(const struct sym_symbol *sym, void *arg), void *arg);
 
 /* Up to max names near a misspelt one, best first; returns how many. */
 size_t sym_suggest(struct sym_proc *p, struct sym_module *module, const char *name,
-		   const char **out, size_t max);
+                   const char **out, size_t max);
 
 /*
  * "sym+0x12/0x80", with " [module]" unless it is the executable; "0x..." when
@@ -124,6 +124,6 @@ struct sym_diff {
 	const struct sym_map *map;
 };
 long sym_verify(struct sym_proc *p, sym_mem_fn mem, void *arg,
-		void (*diff)(const struct sym_diff *d, void *arg2), void *arg2, struct err *err);
+                void (*diff)(const struct sym_diff *d, void *arg2), void *arg2, struct err *err);
 
 #endif

@@ -92,6 +92,29 @@ static void a_deleted_file_is_read_through_map_files(void **state)
 	target_stop(&t);
 }
 
+static void a_module_stays_the_same_when_its_file_is_deleted(void **state)
+{
+	struct err err = ERR_INIT;
+	struct sym_module *m;
+	struct sym_proc *p;
+	struct target t;
+	uint8_t byte;
+
+	build("");
+	target_start(&t, help_path("t"));
+	p = open_proc(t.pid);
+	m = sym_module_of(p, target_addr(&t, "main"));
+	unlink(help_path("t"));
+	assert_int_equal(sym_refresh(p, &err), 0);
+	assert_ptr_equal(sym_module_of(p, target_addr(&t, "main")), m);
+	assert_ptr_equal(sym_module_of(p, target_addr(&t, "global_object")), m);
+	assert_true(sym_module_is_exe(m));
+	assert_true(sym_map_find(p, target_addr(&t, "main"))->deleted);
+	assert_int_equal(sym_original(p, target_addr(&t, "main"), &byte, 1), 0);
+	sym_close(p);
+	target_stop(&t);
+}
+
 static void a_fifo_in_the_place_of_the_file_does_not_block(void **state)
 {
 	struct target t;
@@ -298,6 +321,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, help_setup, help_teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(a_deleted_file_is_read_through_map_files),
+		TEST(a_module_stays_the_same_when_its_file_is_deleted),
 		TEST(a_fifo_in_the_place_of_the_file_does_not_block),
 		TEST(another_program_in_the_place_of_the_file_is_not_believed),
 		TEST(another_user_reads_his_own_process),
