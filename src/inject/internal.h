@@ -21,6 +21,8 @@
 
 #include "inject/inject.h"
 
+#include <signal.h>
+
 enum thread_state { THREAD_RUNNING, THREAD_STOPPED, THREAD_DYING, THREAD_GONE };
 
 struct thread {
@@ -65,7 +67,8 @@ struct inject {
 	bool own_child;    /* its exit status is the caller's to reap */
 	bool other_pid_ns; /* tids there are not those here */
 	bool held;
-	uint64_t gadget; /* a syscall instruction in the target; 0: not found yet */
+	int64_t stopped_at, stopped_for; /* us */
+	uint64_t gadget;                 /* a syscall instruction in the target; 0: not found yet */
 	struct thread *threads;
 	size_t nr, cap;
 	struct remote remote;
@@ -90,7 +93,13 @@ struct stop {
 };
 void wait_peek(const struct inject *t, pid_t tid, struct stop *stop);
 int wait_stop(const struct inject *t, pid_t tid, int64_t deadline, struct stop *stop);
-void wait_relax(unsigned int *spins);
+struct waiting {
+	sigset_t mask;
+	bool owed;
+};
+void wait_start(struct waiting *w);
+bool wait_nap(struct waiting *w);
+void wait_finish(struct waiting *w);
 bool wait_dead(const struct inject *t, pid_t tid);
 
 /* seize.c */
@@ -101,7 +110,7 @@ void seize_reap(struct inject *t);
 
 /* mem.c */
 int mem_open(struct inject *t, struct err *err);
-int mem_find_syscall(struct inject *t);
+int mem_find_syscall(struct inject *t, struct err *err);
 
 /* preflight.c */
 enum exe_kind { EXE_UNKNOWN, EXE_OURS, EXE_32_BIT, EXE_OTHER_CPU };

@@ -216,9 +216,8 @@ static int open_executed(struct inject *t, struct err *err)
 
 	if (!ret)
 		ret = mem_open(t, err);
-	if (!ret && mem_find_syscall(t))
-		ret = err_set(err, -ENOEXEC, "process %d has no syscall instruction in its text",
-		              t->pid);
+	if (!ret)
+		ret = mem_find_syscall(t, err);
 	return ret ? ret : hold_at_entry(t, err);
 }
 

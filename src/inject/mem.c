@@ -77,10 +77,11 @@ static bool is_text(const char *line, bool vdso, uint64_t *start, uint64_t *end)
  * Looks for a syscall instruction, in the vdso or else in any mapped file.
  * Found again if it went away with its mapping.
  */
-int mem_find_syscall(struct inject *t)
+int mem_find_syscall(struct inject *t, struct err *err)
 {
 	char path[64], line[4400];
 	uint64_t start, end;
+	bool gone;
 	int pass;
 	FILE *f;
 
@@ -90,15 +91,21 @@ int mem_find_syscall(struct inject *t)
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/maps", t->pid, proc_live_tid(t->pid));
 	f = fopen(path, "re");
 	if (!f)
-		return -errno;
+		return err_set(err, -ESRCH, "process %d has ended", t->pid);
 	for (pass = 0; pass < 2 && !t->gadget; pass++) {
 		rewind(f);
 		while (!t->gadget && fgets(line, sizeof(line), f))
 			if (is_text(line, !pass, &start, &end))
 				t->gadget = scan(t, start, end);
 	}
+	rewind(f);
+	gone = !t->gadget && !fgets(line, sizeof(line), f); /* killed: no mappings left */
 	fclose(f);
-	return t->gadget ? 0 : -ENOENT;
+	if (gone)
+		return err_set(err, -ESRCH, "process %d has ended", t->pid);
+	return t->gadget ? 0
+	                 : err_set(err, -ENOEXEC,
+	                           "process %d has no syscall instruction in its text", t->pid);
 }
 
 static bool in_other_pid_ns(pid_t pid)
@@ -129,10 +136,10 @@ int inject_open(struct inject **ret, pid_t pid, struct err *err)
 	if (proc_status(pid, pid, status, sizeof(status)) > 0)
 		t->own_child = (pid_t)proc_number(status, "PPid", 10) == getpid();
 	t->other_pid_ns = in_other_pid_ns(pid);
-	if (mem_find_syscall(t)) {
+	error = mem_find_syscall(t, err);
+	if (error) {
 		inject_close(t);
-		return err_set(err, -ENOEXEC, "process %d has no syscall instruction in its text",
-		               pid);
+		return error;
 	}
 	*ret = t;
 	return 0;

@@ -144,11 +144,9 @@ int inject_begin(struct inject *t, struct err *err)
 		return err_set(err, -EINVAL, "process %d is not held", t->pid);
 	if (!choose_worker(t))
 		return err_set(err, -EOPNOTSUPP, "process %d has no thread in 64-bit mode", t->pid);
-	ret = mem_find_syscall(t);
+	ret = mem_find_syscall(t, err);
 	if (ret)
-		return wait_dead(t, worker_tid(t))
-		               ? err_set(err, -ESRCH, "process %d has ended", t->pid)
-		               : err_set(err, ret, "process %d has no syscall instruction", t->pid);
+		return ret;
 	ret = lift_seccomp(t, err);
 	if (ret)
 		return ret;

@@ -136,18 +136,17 @@ static int seize_new(struct inject *t, size_t *found, struct err *err)
 	if (!fstat(dirfd(dir), &st) && st.st_nlink > seen + 2)
 		*found += 1;
 	closedir(dir);
+	if (!before)
+		t->stopped_at = clock_us();
 	for (; before < t->nr; before++)
 		ptrace(PTRACE_INTERRUPT, t->threads[before].pub.tid, 0, 0);
 	return ret;
 }
 
-/* One look at a thread that should stop. */
-static void advance(struct inject *t, struct thread *th)
+/* What a stop means for a thread that is to be held. */
+static void advance(struct thread *th, const struct stop *stop)
 {
-	struct stop stop;
-
-	wait_peek(t, th->pub.tid, &stop);
-	switch (stop.kind) {
+	switch (stop->kind) {
 	case STOP_NONE:
 		break;
 	case STOP_GONE:
@@ -160,9 +159,17 @@ static void advance(struct inject *t, struct thread *th)
 	case STOP_SIGNAL:
 	case STOP_SYSCALL:
 	case STOP_EXEC:
-		ptrace(PTRACE_CONT, th->pub.tid, 0, (long)stop.sig);
+		ptrace(PTRACE_CONT, th->pub.tid, 0, (long)stop->sig);
 		break;
 	}
+}
+
+static void look_at(struct inject *t, struct thread *th)
+{
+	struct stop stop;
+
+	wait_peek(t, th->pub.tid, &stop);
+	advance(th, &stop);
 }
 
 static int timed_out(struct inject *t, pid_t tid, struct err *err)
@@ -184,31 +191,26 @@ static int timed_out(struct inject *t, pid_t tid, struct err *err)
 	               comm, t->pid, why);
 }
 
+/* All must stop, so they are waited for in turn. */
 static int collect(struct inject *t, int64_t deadline, struct err *err)
 {
-	unsigned int spins = 0;
+	size_t i;
 
-	for (;;) {
-		struct thread *left = NULL;
-		size_t i;
+	for (i = 0; i < t->nr; i++) {
+		struct thread *th = &t->threads[i];
+		struct stop stop;
 
-		for (i = 0; i < t->nr; i++) {
-			struct thread *th = &t->threads[i];
+		while (th->state == THREAD_RUNNING) {
+			int ret = wait_stop(t, th->pub.tid, deadline, &stop);
 
-			if (th->state == THREAD_RUNNING)
-				advance(t, th);
-			if (th->state == THREAD_RUNNING && spins % 256 == 255 &&
-			    wait_dead(t, th->pub.tid))
+			if (ret == -ETIMEDOUT)
+				return timed_out(t, th->pub.tid, err);
+			advance(th, &stop);
+			if (ret && th->state == THREAD_RUNNING)
 				th->state = THREAD_DYING;
-			if (th->state == THREAD_RUNNING)
-				left = th;
 		}
-		if (!left)
-			return 0;
-		if (clock_us() > deadline)
-			return timed_out(t, left->pub.tid, err);
-		wait_relax(&spins);
 	}
+	return 0;
 }
 
 static pid_t read_ns_tid(struct inject *t, pid_t tid)
@@ -298,9 +300,10 @@ static int await_wakefulness(struct inject *t, int64_t deadline, struct err *err
 void seize_reap(struct inject *t)
 {
 	int64_t deadline = clock_us() + STOP_WAIT;
-	unsigned int spins = 0;
+	struct waiting w;
 	bool left = true;
 
+	wait_start(&w);
 	while (left && clock_us() < deadline) {
 		size_t i;
 
@@ -310,14 +313,15 @@ void seize_reap(struct inject *t)
 
 			if (th->state != THREAD_DYING)
 				continue;
-			advance(t, th);
+			look_at(t, th);
 			/* a leader ends after all others; while they live it is waited for later */
 			left |= th->state == THREAD_DYING &&
 			        (th->pub.tid != t->pid || !proc_live_tid(t->pid));
 		}
 		if (left)
-			wait_relax(&spins);
+			wait_nap(&w);
 	}
+	wait_finish(&w);
 	forget_gone(t);
 }
 
@@ -336,6 +340,7 @@ static void let_go(struct inject *t)
 			th->state = THREAD_DYING;
 	}
 	t->held = false;
+	t->stopped_for = clock_us() - t->stopped_at;
 	seize_reap(t);
 }
 
@@ -432,7 +437,7 @@ size_t inject_settle(struct inject *t)
 		struct thread *th = &t->threads[i];
 
 		if (th->state == THREAD_RUNNING || th->state == THREAD_DYING)
-			advance(t, th);
+			look_at(t, th);
 	}
 	for (i = 0; i < t->nr; i++)
 		if (t->threads[i].state == THREAD_STOPPED &&
@@ -440,6 +445,11 @@ size_t inject_settle(struct inject *t)
 			t->threads[i].state = THREAD_GONE;
 	forget_gone(t);
 	return t->nr;
+}
+
+uint64_t inject_stop_us(const struct inject *t)
+{
+	return t->stopped_for;
 }
 
 bool inject_held(const struct inject *t)

@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Waiting for stops, one thread by its id: waiting for any child would take
- * the caller's other children.  By polling: a blocking wait for the leader of
- * a killed group would wait for its other threads, which wait for us.
+ * the caller's other children.  Not by a blocking waitid(): for the leader of
+ * a killed group it would wait for the other threads, which wait for us.  The
+ * kernel announces every stop to the tracer by SIGCHLD, so that is waited for,
+ * with a timeout in case another thread of ours takes it.  (Polling with
+ * sched_yield() costs a time slice a look on a loaded machine.)
  */
 #include "inject/internal.h"
 
-#include <sched.h>
 #include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
-#define SPINS 200 /* yields before sleeping */
+#define NAP_NS 1000000 /* between looks if no signal comes */
 
 static void classify(const siginfo_t *si, struct stop *stop)
 {
@@ -61,14 +64,38 @@ void wait_peek(const struct inject *t, pid_t tid, struct stop *stop)
 	classify(&si, stop);
 }
 
-void wait_relax(unsigned int *spins)
+/* From here on a SIGCHLD stays pending until wait_nap() sees it. */
+void wait_start(struct waiting *w)
 {
-	struct timespec nap = { 0, 20000 };
+	sigset_t set;
 
-	if (++*spins < SPINS)
-		sched_yield();
-	else
-		nanosleep(&nap, NULL);
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	pthread_sigmask(SIG_BLOCK, &set, &w->mask);
+	w->owed = false;
+}
+
+/* Until something has happened to a child, or a millisecond: true for the latter. */
+bool wait_nap(struct waiting *w)
+{
+	struct timespec nap = { 0, NAP_NS };
+	siginfo_t si;
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	if (sigtimedwait(&set, &si, &nap) < 0)
+		return errno == EAGAIN;
+	if (si.si_code != CLD_TRAPPED)
+		w->owed = true; /* perhaps about a child that the caller waits for */
+	return false;
+}
+
+void wait_finish(struct waiting *w)
+{
+	if (w->owed)
+		kill(getpid(), SIGCHLD);
+	pthread_sigmask(SIG_SETMASK, &w->mask, NULL);
 }
 
 bool wait_dead(const struct inject *t, pid_t tid)
@@ -81,18 +108,23 @@ bool wait_dead(const struct inject *t, pid_t tid)
 /* 0 with a stop; -ESRCH: the thread is dead or dying; -ETIMEDOUT (deadline 0: none). */
 int wait_stop(const struct inject *t, pid_t tid, int64_t deadline, struct stop *stop)
 {
-	unsigned int spins = 0;
+	struct waiting w;
+	int ret = 0;
 
+	wait_start(&w);
 	for (;;) {
 		wait_peek(t, tid, stop);
-		if (stop->kind == STOP_GONE)
-			return -ESRCH;
 		if (stop->kind != STOP_NONE)
-			return 0;
+			break;
+		if (!wait_nap(&w))
+			continue;
 		if (deadline && clock_us() > deadline)
-			return -ETIMEDOUT;
-		if (spins > SPINS && spins % 16 == 0 && wait_dead(t, tid))
-			return -ESRCH;
-		wait_relax(&spins);
+			ret = -ETIMEDOUT;
+		else if (wait_dead(t, tid))
+			ret = -ESRCH;
+		if (ret)
+			break;
 	}
+	wait_finish(&w);
+	return stop->kind == STOP_GONE ? -ESRCH : ret;
 }

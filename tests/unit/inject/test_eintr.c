@@ -349,13 +349,21 @@ static const struct {
 struct waiter {
 	long (*fn)(void);
 	volatile long *result;
+	volatile long *done; /* the child stays until then: it can be attached to at any time */
 };
+
+static void stay(struct waiter *w)
+{
+	while (!*w->done)
+		nap_ms(1);
+}
 
 static int run_waiter(void *arg)
 {
 	struct waiter *w = arg;
 
 	*w->result = w->fn();
+	stay(w);
 	return 0;
 }
 
@@ -370,7 +378,7 @@ static void disturb_all(bool with_call)
 
 	for (i = 0; i < NR_CALLS; i++) {
 		results[i] = -9999;
-		w[i] = (struct waiter){ calls[i].fn, &results[i] };
+		w[i] = (struct waiter){ calls[i].fn, &results[i], &results[NR_CALLS] };
 		pid[i] = child(run_waiter, &w[i]);
 	}
 	for (i = 0; i < NR_CALLS; i++)
@@ -390,6 +398,7 @@ static void disturb_all(bool with_call)
 			inject_close(t);
 		}
 	}
+	results[NR_CALLS] = 1;
 	for (i = 0; i < NR_CALLS; i++) {
 		child_status(pid[i]);
 		if (results[i])
@@ -414,13 +423,14 @@ static int epoll_with_handler(void *arg)
 
 	signal(SIGUSR1, on_signal);
 	*w->result = call_epoll_wait();
+	stay(w);
 	return 0;
 }
 
 static void epoll_pwait_like(void **state, int when)
 {
 	volatile long *results = shared_page();
-	struct waiter w = { NULL, results };
+	struct waiter w = { NULL, results, results + 1 };
 	struct inject *t;
 	pid_t pid;
 
@@ -441,6 +451,7 @@ static void epoll_pwait_like(void **state, int when)
 		inject_end(t);
 	}
 	inject_close(t);
+	results[1] = 1;
 	child_status(pid);
 	assert_int_equal(*results, -EINTR);
 	munmap((void *)results, 4096);
@@ -467,13 +478,14 @@ static int epoll_with_ignored(void *arg)
 
 	signal(SIGUSR1, SIG_IGN);
 	*w->result = call_epoll_wait();
+	stay(w);
 	return 0;
 }
 
 static void an_ignored_signal_does_not_interrupt_epoll_wait(void **state)
 {
 	volatile long *results = shared_page();
-	struct waiter w = { NULL, results };
+	struct waiter w = { NULL, results, results + 1 };
 	struct inject *t;
 	pid_t pid;
 
@@ -484,6 +496,7 @@ static void an_ignored_signal_does_not_interrupt_epoll_wait(void **state)
 	seized(t);
 	kill(pid, SIGUSR1);
 	inject_close(t);
+	results[1] = 1;
 	child_status(pid);
 	assert_int_equal(*results, 0);
 	munmap((void *)results, 4096);
