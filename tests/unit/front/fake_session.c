@@ -17,7 +17,12 @@ struct ukp_session {
 	char error[256];
 };
 
-struct fake fake;
+#define FRESH                                                            \
+	{                                                                \
+		.burst = true, .latency = {.name = "f", .kind = "auto" } \
+	}
+
+struct fake fake = FRESH;
 
 static const struct ukp_field fields[] = {
 	{ "ret", UKP_FIELD_X, 8 },
@@ -31,10 +36,7 @@ const struct ukp_event_info fake_event = {
 
 void fake_reset(void)
 {
-	memset(&fake, 0, sizeof(fake));
-	fake.burst = true;
-	fake.latency.name = "f";
-	fake.latency.kind = "auto";
+	fake = (struct fake)FRESH;
 }
 
 void fake_record(struct ukp_record *r, uint64_t n)

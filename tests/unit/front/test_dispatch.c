@@ -349,7 +349,7 @@ static void with_pipe(const char *line, bool stand_still)
 		usleep(100000);
 		kill(pid, SIGINT);
 		usleep(100000);
-		/* The probes are out now; give up the lines as well. */
+		/* The probes are out now; give up lines that still wait as well. */
 		kill(pid, SIGINT);
 	} else {
 		close(fds[0]);
@@ -377,6 +377,15 @@ static void a_reader_that_stands_still_can_not_keep_us(void **state)
 	assert_int_equal(status, 1);
 	has(err, "the last lines are not written");
 	has(err, "stopped 1 closed 1");
+}
+
+static void a_line_is_not_held_back_until_a_block_is_full(void **state)
+{
+	fake.records = 1;
+	/* It reads a byte before it sends a signal: it would wait for ever. */
+	with_pipe("ukprobe trace -p 1 p+a", true);
+	assert_int_equal(status, 0);
+	has(err, "0 misses");
 }
 
 static const uint64_t samples[] = { 100, 200, 300, 400 };
@@ -448,6 +457,7 @@ int main(void)
 		T(a_launched_command_inherits_no_ignored_signal),
 		T(a_closed_pipe_is_no_failure),
 		T(a_reader_that_stands_still_can_not_keep_us),
+		T(a_line_is_not_held_back_until_a_block_is_full),
 		T(latency_prints_one_table),
 		T(the_rest_hands_on_what_the_session_says),
 	};
