@@ -91,7 +91,7 @@ static int watch(struct watch *w)
 		n = ukp_session_read(w->run.s, no_record, NULL, run_timeout(&w->run, WAIT_MS));
 		if (n == -ESRCH)
 			w->run.gone = true;
-		else if (n < 0)
+		else if (n < 0 && n != -EINTR)
 			err = (int)n;
 		else if (w->live && run_now() - w->drawn >= DRAW_NS)
 			err = draw(w);
