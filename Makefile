@@ -27,9 +27,9 @@ hosted   := $(common) -D_GNU_SOURCE -fvisibility=hidden -DUKP_PREFIX='"$(PREFIX)
 # What runs on a hit: no libc, no TLS, no vector registers, no red zone.
 free     := $(common) -ffreestanding -mgeneral-regs-only -mno-red-zone -fno-stack-protector \
             -fcf-protection=none -fno-asynchronous-unwind-tables -fno-builtin -fvisibility=hidden \
-            -fno-tree-loop-distribute-patterns
-san      := $(if $(SAN),-fsanitize=address$(comma)undefined -fno-omit-frame-pointer)
+            $(if $(findstring clang,$(CC)),,-fno-tree-loop-distribute-patterns)
 comma    := ,
+san      := $(if $(SAN),-fsanitize=address$(comma)undefined -fno-omit-frame-pointer)
 LIBS     := -lZydis -lZycore -ldw -lelf -ljson-c -lpthread
 
 free_zones   := engine engine/x86 wire

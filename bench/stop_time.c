@@ -82,8 +82,8 @@ static int measure(int threads, int calls, void *(*fn)(void *), const char *name
 		usleep(2000);
 	}
 	qsort(held, ROUNDS, sizeof(held[0]), compare);
-	printf("%3d threads %s, %2d calls: median %6.0f us, p90 %6.0f us, worst %6.0f us\n", threads,
-	       name, calls, held[ROUNDS / 2], held[ROUNDS * 9 / 10], held[ROUNDS - 1]);
+	printf("%3d threads %s, %2d calls: median %6.0f us, p90 %6.0f us, worst %6.0f us\n",
+	       threads, name, calls, held[ROUNDS / 2], held[ROUNDS * 9 / 10], held[ROUNDS - 1]);
 	inject_close(t);
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);

@@ -38,11 +38,11 @@ struct ukp_session;
 /* An event of this session, or the event that a record is of. */
 struct ukp_event_info {
 	unsigned int id;
-	bool ret;	     /* return event */
+	bool ret; /* return event */
 	const char *group;
 	const char *name;
-	const char *place;   /* "sym+0x0/0x12 [mod]" */
-	const char *func;    /* name of the probed function, "" unknown */
+	const char *place; /* "sym+0x0/0x12 [mod]" */
+	const char *func;  /* name of the probed function, "" unknown */
 	uint64_t addr;
 	unsigned int nr_fields;
 	const struct ukp_field *fields;
@@ -57,20 +57,20 @@ struct ukp_field {
 };
 
 struct ukp_value {
-	bool fault;	 /* could not be read: prints (fault) */
-	uint64_t num;	 /* sign-extended for UKP_FIELD_S */
+	bool fault;      /* could not be read: prints (fault) */
+	uint64_t num;    /* sign-extended for UKP_FIELD_S */
 	const char *str; /* UKP_FIELD_STRING, NUL-terminated */
-	size_t len;	 /* without the NUL */
+	size_t len;      /* without the NUL */
 };
 
 struct ukp_record {
 	const struct ukp_event_info *event;
-	uint64_t time;	   /* ns */
-	pid_t tid;	   /* 0: unknown */
+	uint64_t time; /* ns */
+	pid_t tid;     /* 0: unknown */
 	unsigned int cpu;
-	const char *comm;  /* "<...>" when unknown */
-	uint64_t ip;	   /* p: the probed address; r: the function */
-	uint64_t ret_ip;   /* r: where it returned to */
+	const char *comm; /* "<...>" when unknown */
+	uint64_t ip;      /* p: the probed address; r: the function */
+	uint64_t ret_ip;  /* r: where it returned to */
 	unsigned int nr_values;
 	const struct ukp_value *values;
 };
@@ -106,7 +106,8 @@ int ukp_session_start(struct ukp_session *s);
 /* Take one out again; its counters stay readable. */
 int ukp_session_remove(struct ukp_session *s, unsigned int id);
 int ukp_session_enable(struct ukp_session *s, unsigned int id, bool on);
-/* Take all out; records and counters stay readable until close.  What remains is said in the error. */
+/* Take all out; records and counters stay readable until close.  What remains is said in the error.
+ */
 int ukp_session_stop(struct ukp_session *s);
 
 const struct ukp_event_info *ukp_session_event(struct ukp_session *s, unsigned int id);
@@ -145,8 +146,8 @@ struct ukp_latency_error {
 	uint64_t count;
 };
 struct ukp_latency_info {
-	const char *name;  /* as given, without =KIND */
-	const char *kind;  /* "auto", "ptr", "s32", "s64", "none" */
+	const char *name; /* as given, without =KIND */
+	const char *kind; /* "auto", "ptr", "s32", "s64", "none" */
 	uint64_t count, errors;
 	uint64_t min, max, mean;
 	unsigned int nr_errors; /* by value, most frequent first */
@@ -177,7 +178,8 @@ int ukp_funcs(pid_t pid, const char *glob, FILE *out, const char **why);
 int ukp_verify(pid_t pid, FILE *out, const char **why);
 /* Removes what a crashed broker left.  0: nothing is left now. */
 int ukp_cure(pid_t pid, FILE *out, const char **why);
-/* What would hinder an attach: one line each, "ok"/"warn"/"no", what, remedy.  pid 0: this machine. */
+/* What would hinder an attach: one line each, "ok"/"warn"/"no", what, remedy.  pid 0: this machine.
+ */
 int ukp_doctor(pid_t pid, FILE *out, const char **why);
 
 /* Runs a broker: for the command "ukprobe broker", which the library starts itself. */

@@ -10,7 +10,7 @@
 #ifndef UKP_AGENT_AGENT_H
 #define UKP_AGENT_AGENT_H
 
-#define AGENT_MAGIC   0x746e656761706b75 /* "ukpagent" */
+#define AGENT_MAGIC 0x746e656761706b75 /* "ukpagent" */
 #define AGENT_OFF_CTL 8
 #define AGENT_OFF_FNS 16
 

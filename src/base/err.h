@@ -12,15 +12,17 @@
 #define ERR_TEXT 1024
 
 struct err {
-	int code;	     /* negative errno; 0: none */
-	int column;	     /* 0-based byte in the text that it is about; -1 */
+	int code;            /* negative errno; 0: none */
+	int column;          /* 0-based byte in the text that it is about; -1 */
 	char text[ERR_TEXT]; /* what, where and what to do; no newline at the end */
 };
 
-#define ERR_INIT { 0, -1, "" }
+#define ERR_INIT          \
+	{                 \
+		0, -1, "" \
+	}
 
-int err_set(struct err *err, int code, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
+int err_set(struct err *err, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 int err_at(struct err *err, int code, int column, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 

@@ -97,7 +97,7 @@ static bool store_string(struct fetch *f, const struct ukp_fetch *s, uint64_t sr
 
 /* One argument; returns the step after it. */
 static const struct ukp_fetch *run_arg(struct fetch *f, const struct ukp_fetch *s, uint32_t room,
-				       bool *ok, uint32_t *strings)
+                                       bool *ok, uint32_t *strings)
 {
 	uint64_t v = 0;
 
@@ -169,16 +169,16 @@ static bool emit(struct ukp_hit *hit, struct ukp_event *ev, struct ukp_chan *cha
 	if (len > UKP_REC_MAX)
 		len = UKP_REC_MAX;
 	ring = (struct ukp_ring *)((char *)chan + chan->off_rings +
-				   hit->cpu % chan->nr_rings * chan->ring_stride);
+	                           hit->cpu % chan->nr_rings * chan->ring_stride);
 	rec = ukp_ring_reserve(ring, len, &pos);
 	if (!rec)
 		return false;
 	rec->event = ev->id;
 	rec->cpu = hit->cpu;
 	rec->tsc = hit->tsc;
-	rec->tid = hit->ctl->tid_off && !(hit->flags & UKP_HIT_NOREAD) ?
-			   ukp_arch_thread_word(hit->ctl->tid_off) :
-			   0;
+	rec->tid = hit->ctl->tid_off && !(hit->flags & UKP_HIT_NOREAD)
+	                   ? ukp_arch_thread_word(hit->ctl->tid_off)
+	                   : 0;
 	/* The place is not cleared between the fields of one record. */
 	p = (uint64_t *)rec->payload;
 	for (i = 0; i < (len - sizeof(*rec)) / 8; i++)

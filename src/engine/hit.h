@@ -28,7 +28,7 @@ enum {
 
 struct ukp_hit {
 	struct ukp_ctl *ctl;
-	struct ukp_site *site;	   /* NULL at returns */
+	struct ukp_site *site;     /* NULL at returns */
 	struct ukp_instance *inst; /* at returns */
 	struct pt_regs *regs;
 	uint64_t tsc;
@@ -60,13 +60,13 @@ static inline void ukp_count(uint64_t *counter)
 }
 
 /* Actions; ctx is an address in this process. */
-int ukp_event_hit(struct ukp_hit *hit, uint64_t ctx);	 /* struct ukp_event: p */
-int ukp_event_entry(struct ukp_hit *hit, uint64_t ctx);	 /* struct ukp_event: r at entry */
-int ukp_event_return(struct ukp_hit *hit, uint64_t ctx); /* the same at its return */
+int ukp_event_hit(struct ukp_hit *hit, uint64_t ctx);     /* struct ukp_event: p */
+int ukp_event_entry(struct ukp_hit *hit, uint64_t ctx);   /* struct ukp_event: r at entry */
+int ukp_event_return(struct ukp_hit *hit, uint64_t ctx);  /* the same at its return */
 int ukp_latency_entry(struct ukp_hit *hit, uint64_t ctx); /* struct ukp_latency */
 int ukp_latency_return(struct ukp_hit *hit, uint64_t ctx);
 int ukp_sigaction_hit(struct ukp_hit *hit, uint64_t ctx); /* entry of libc's sigaction() */
-int ukp_unwind_hit(struct ukp_hit *hit, uint64_t ctx);	  /* entries of the unwinder */
+int ukp_unwind_hit(struct ukp_hit *hit, uint64_t ctx);    /* entries of the unwinder */
 
 int ukp_mute_return(struct ukp_hit *hit, uint64_t ctx);
 

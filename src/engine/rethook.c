@@ -55,7 +55,7 @@ static bool read_frame(struct ukp_hit *hit, uint64_t *word)
 }
 
 struct ukp_instance *ukp_rethook_get(struct ukp_hit *hit, ukp_action_fn fn, uint64_t ctx,
-				     enum ukp_miss *why)
+                                     enum ukp_miss *why)
 {
 	struct ukp_instance *inst;
 	uint64_t word;

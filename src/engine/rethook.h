@@ -23,7 +23,7 @@
  * instance left, or the frame's word can't be used.
  */
 struct ukp_instance *ukp_rethook_get(struct ukp_hit *hit, ukp_action_fn fn, uint64_t ctx,
-				     enum ukp_miss *why);
+                                     enum ukp_miss *why);
 void ukp_rethook_hook(struct ukp_hit *hit, struct ukp_instance *inst);
 void ukp_rethook_put(struct ukp_ctl *ctl, struct ukp_instance *inst);
 

@@ -13,8 +13,14 @@
 
 #include "engine/arch.h"
 
-enum { NR_rt_sigaction = 13, NR_rt_sigprocmask = 14, NR_getpid = 39, NR_gettid = 186,
-       NR_rt_tgsigqueueinfo = 297, HOW_BLOCK = 0 };
+enum {
+	NR_rt_sigaction = 13,
+	NR_rt_sigprocmask = 14,
+	NR_getpid = 39,
+	NR_gettid = 186,
+	NR_rt_tgsigqueueinfo = 297,
+	HOW_BLOCK = 0
+};
 
 void ukp_regs_from_uc(struct pt_regs *regs, const struct ukp_ucontext *uc)
 {
@@ -72,13 +78,13 @@ static int end_by_default(int sig, struct ukp_siginfo *info, struct ukp_ucontext
 	ukp_arch_syscall(NR_rt_sigprocmask, HOW_BLOCK, (long)&bit, 0, 8);
 	ukp_arch_syscall(NR_rt_sigaction, sig, (long)&dfl, 0, 8);
 	ukp_arch_syscall(NR_rt_tgsigqueueinfo, ukp_arch_syscall(NR_getpid, 0, 0, 0, 0),
-			 ukp_arch_syscall(NR_gettid, 0, 0, 0, 0), sig, (long)info);
+	                 ukp_arch_syscall(NR_gettid, 0, 0, 0, 0), sig, (long)info);
 	uc->sigmask &= ~bit;
 	return UKP_RESUME_SIGRETURN;
 }
 
 int ukp_signal_chain(struct ukp_ctl *ctl, int sig, struct ukp_siginfo *info,
-		     struct ukp_ucontext *uc)
+                     struct ukp_ucontext *uc)
 {
 	struct ukp_sigaction old = ctl->old[sig];
 	uint64_t block = old.mask;

@@ -43,18 +43,18 @@ struct ukp_siginfo {
 enum { UKP_SIGILL = 4, UKP_SIGTRAP = 5, UKP_SIGBUS = 7, UKP_SIGFPE = 8, UKP_SIGSEGV = 11 };
 
 /* The signals that the engine takes. */
-#define UKP_SIGNALS                                                                           \
-	(1ull << (UKP_SIGILL - 1) | 1ull << (UKP_SIGTRAP - 1) | 1ull << (UKP_SIGBUS - 1) |    \
+#define UKP_SIGNALS                                                                        \
+	(1ull << (UKP_SIGILL - 1) | 1ull << (UKP_SIGTRAP - 1) | 1ull << (UKP_SIGBUS - 1) | \
 	 1ull << (UKP_SIGFPE - 1) | 1ull << (UKP_SIGSEGV - 1))
 
 #define UKP_SIG_DFL 0
 #define UKP_SIG_IGN 1
 
-#define UKP_SA_SIGINFO	 0x00000004ull
-#define UKP_SA_RESTORER	 0x04000000ull
-#define UKP_SA_ONSTACK	 0x08000000ull
-#define UKP_SA_RESTART	 0x10000000ull
-#define UKP_SA_NODEFER	 0x40000000ull
+#define UKP_SA_SIGINFO 0x00000004ull
+#define UKP_SA_RESTORER 0x04000000ull
+#define UKP_SA_ONSTACK 0x08000000ull
+#define UKP_SA_RESTART 0x10000000ull
+#define UKP_SA_NODEFER 0x40000000ull
 #define UKP_SA_RESETHAND 0x80000000ull
 
 /*
@@ -80,7 +80,7 @@ bool ukp_resume_direct(const struct ukp_ctl *ctl, const struct ukp_ucontext *uc)
 
 /* Give a signal that isn't ours to the program, as if it had come straight. */
 int ukp_signal_chain(struct ukp_ctl *ctl, int sig, struct ukp_siginfo *info,
-		     struct ukp_ucontext *uc);
+                     struct ukp_ucontext *uc);
 
 /* Bounds of the guarded copies and where a fault in them goes on. */
 extern const char ukp_guard_start[], ukp_guard_end[], ukp_guard_fail[];

@@ -28,17 +28,17 @@ enum lang_type { LANG_U, LANG_S, LANG_X, LANG_STRING, LANG_COMM, LANG_NS /* $dur
 /* One argument as it is printed; what a client needs to read a record. */
 struct lang_field {
 	char name[33];
-	uint8_t type;	 /* enum lang_type */
-	uint8_t size;	 /* bytes in the record; strings 4, comm 0 */
+	uint8_t type;    /* enum lang_type */
+	uint8_t size;    /* bytes in the record; strings 4, comm 0 */
 	uint16_t offset; /* in the payload */
 };
 
 /* PLACE as parsed: exactly one of sym, addr, file. */
 struct lang_place {
-	char *module;	/* MOD of MOD:SYM, or PATH of PATH:0xOFFSET; NULL */
-	char *sym;	/* NULL for an address */
+	char *module;   /* MOD of MOD:SYM, or PATH of PATH:0xOFFSET; NULL */
+	char *sym;      /* NULL for an address */
 	int64_t offset; /* SYM+OFFS, or the file offset */
-	uint64_t addr;	/* 0xADDR */
+	uint64_t addr;  /* 0xADDR */
 	enum { LANG_SYM, LANG_ADDR, LANG_FILE } kind;
 	int column;
 };
@@ -46,9 +46,9 @@ struct lang_place {
 struct lang_arg; /* parsed argument, private */
 
 struct lang_def {
-	char *text;	/* the command with single spaces: what columns count in */
-	bool ret;	/* r */
-	uint32_t maxactive; /* 0: not given */
+	char *text;                /* the command with single spaces: what columns count in */
+	bool ret;                  /* r */
+	uint32_t maxactive;        /* 0: not given */
 	char group[LANG_NAME_MAX]; /* default "ukprobes" */
 	char event[LANG_NAME_MAX]; /* default p_SYM_OFF, r_SYM_0, p_0xADDR */
 	struct lang_place place;
@@ -67,14 +67,14 @@ void lang_free(struct lang_def *def);
  * func gets the function's symbol (name "" when unknown, addr = its start).
  */
 int lang_resolve(const struct lang_def *def, struct sym_proc *proc, uint64_t *addr,
-		 struct sym_symbol *func, struct err *err);
+                 struct sym_symbol *func, struct err *err);
 
 /*
  * Compile the arguments.  *ev is malloc'ed (steps behind it), chan, id,
  * enabled and active left 0; *fields is malloc'ed, nr_args of them.
  */
 int lang_compile(const struct lang_def *def, struct sym_proc *proc, struct ukp_event **ev,
-		 struct lang_field **fields, struct err *err);
+                 struct lang_field **fields, struct err *err);
 
 /* The definition as the kernel shows it: p:GRP/EV SYM+OFF name=expr...; malloc'ed. */
 char *lang_show(const struct lang_def *def);

@@ -197,8 +197,8 @@ static int resolve_file(const struct lang_place *pl, struct sym_proc *proc, uint
 		hits++;
 	}
 	if (!mapped)
-		return lang_fail(err, -ENOENT, LANG_BAD_PROBE_ADDR, pl->column, "'%s' is not mapped",
-		                 pl->module);
+		return lang_fail(err, -ENOENT, LANG_BAD_PROBE_ADDR, pl->column,
+		                 "'%s' is not mapped", pl->module);
 	if (!hits)
 		return lang_fail(err, -EINVAL, LANG_FAIL_REG_PROBE, pl->column,
 		                 "no code of %s is mapped from there", pl->module);

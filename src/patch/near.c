@@ -2,10 +2,10 @@
 /* A gap between mappings, near a module. */
 #include "patch/near.h"
 
-#define REACH	 ((2ull << 30) - (16ull << 20))
-#define LOWEST	 0x10000ull /* vm.mmap_min_addr of most systems */
-#define HIGHEST	 0x7ffffffff000ull
-#define GUARD	 0x10000ull	/* to the neighbours: theirs may grow a little */
+#define REACH ((2ull << 30) - (16ull << 20))
+#define LOWEST 0x10000ull /* vm.mmap_min_addr of most systems */
+#define HIGHEST 0x7ffffffff000ull
+#define GUARD 0x10000ull /* to the neighbours: theirs may grow a little */
 #define HEAP_ROOM (1ull << 30)
 #define PAGE_MASK 0xfffull
 
@@ -30,7 +30,7 @@ static uint64_t place(uint64_t from, uint64_t to, uint64_t lo, uint64_t hi, uint
 }
 
 uint64_t near_gap(const struct near_range *used, size_t n, uint64_t lo, uint64_t hi, uint64_t len,
-		  uint64_t keep)
+                  uint64_t keep)
 {
 	uint64_t from = LOWEST, best = 0, best_distance = UINT64_MAX;
 	size_t i;

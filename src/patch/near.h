@@ -20,6 +20,6 @@ struct near_range {
  * first, below before above.  0: none.
  */
 uint64_t near_gap(const struct near_range *used, size_t n, uint64_t lo, uint64_t hi, uint64_t len,
-		  uint64_t keep);
+                  uint64_t keep);
 
 #endif

@@ -64,7 +64,9 @@ int ukp_list(pid_t pid, FILE *out, const char **why)
 static void print_names(FILE *out)
 {
 	static const char *const where[] = {
-		[DENY_ALL] = "", [DENY_BODY] = " (after the entry)", [DENY_RETURN] = " (returns)",
+		[DENY_ALL] = "",
+		[DENY_BODY] = " (after the entry)",
+		[DENY_RETURN] = " (returns)",
 	};
 	const struct deny_entry *e;
 
@@ -82,14 +84,16 @@ static void print_ranges(struct sym_proc *p, FILE *out)
 		const struct sym_map *m = sym_map_at(p, i);
 
 		if (m->x && !strncmp(m->path, "/memfd:ukprobes", 15))
-			fprintf(out, "0x%016" PRIx64 "-0x%016" PRIx64 "\tukprobes\n", m->start, m->end);
+			fprintf(out, "0x%016" PRIx64 "-0x%016" PRIx64 "\tukprobes\n", m->start,
+			        m->end);
 	}
 	for (e = deny_list(); e->name; e++) {
 		n = sym_lookup(p, NULL, e->name, s, 8);
 		for (i = 0; i < n && i < 8; i++)
-			if (deny_check(p, s[i].addr + (e->kind == DENY_BODY), e->kind == DENY_RETURN))
+			if (deny_check(p, s[i].addr + (e->kind == DENY_BODY),
+			               e->kind == DENY_RETURN))
 				fprintf(out, "0x%016" PRIx64 "-0x%016" PRIx64 "\t%s\n", s[i].addr,
-					s[i].addr + s[i].size, e->name);
+				        s[i].addr + s[i].size, e->name);
 	}
 }
 
@@ -122,7 +126,7 @@ static int print_func(const struct sym_symbol *s, void *arg)
 
 	if (!s->ifunc && !deny_check(f->p, s->addr, false))
 		fprintf(f->out, "%s\t0x%" PRIx64 "\t%" PRIu64 "\t%s\n", s->name, s->addr, s->size,
-			sym_module_name(s->module));
+		        sym_module_name(s->module));
 	return ferror(f->out);
 }
 
@@ -156,7 +160,7 @@ static void print_diff(const struct sym_diff *d, void *arg)
 	if (!out)
 		return;
 	fprintf(out, "%s: 0x%" PRIx64 " (file offset 0x%" PRIx64 "): file", d->map->path, d->addr,
-		d->addr - d->map->start + d->map->offset);
+	        d->addr - d->map->start + d->map->offset);
 	for (i = 0; i < n; i++)
 		fprintf(out, " %02x", d->file[i]);
 	fputs(", memory", out);
@@ -177,9 +181,9 @@ static unsigned int print_agent(struct sym_proc *p, FILE *out)
 			continue;
 		found++;
 		if (out && !strcmp(m->path, "/memfd:ukprobes-ctl"))
-			fprintf(out, "an agent of ukprobes is present (control area at 0x%" PRIx64
-				     ")\n",
-				m->start);
+			fprintf(out,
+			        "an agent of ukprobes is present (control area at 0x%" PRIx64 ")\n",
+			        m->start);
 	}
 	return found;
 }
@@ -199,7 +203,7 @@ int ukp_verify(pid_t pid, FILE *out, const char **why)
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0) {
 		ret = err_set(&err, -errno, "cannot read the memory of process %d: %s", pid,
-			      strerror(errno));
+		              strerror(errno));
 		sym_close(p);
 		return because(why, ret, &err);
 	}
@@ -215,10 +219,11 @@ int ukp_verify(pid_t pid, FILE *out, const char **why)
 		return 0;
 	}
 	return because(why,
-		       err_set(&err, -EEXIST, "process %d is not untouched: %ld bytes of code differ, "
-					      "%s",
-			       pid, diffs, agent ? "an agent is present" : "no agent is present"),
-		       &err);
+	               err_set(&err, -EEXIST,
+	                       "process %d is not untouched: %ld bytes of code differ, "
+	                       "%s",
+	                       pid, diffs, agent ? "an agent is present" : "no agent is present"),
+	               &err);
 }
 
 static int cure_seized(struct inject *t, struct sym_proc *p, pid_t pid, FILE *out, struct err *err)
@@ -257,10 +262,11 @@ int ukp_cure(pid_t pid, FILE *out, const char **why)
 	hang_up(s);
 	if (!ret)
 		return because(why,
-			       err_set(&err, -EBUSY, "the probes of process %d are in use; they go with "
-						     "their users",
-				       pid),
-			       &err);
+		               err_set(&err, -EBUSY,
+		                       "the probes of process %d are in use; they go with "
+		                       "their users",
+		                       pid),
+		               &err);
 	ret = inject_open(&t, pid, &err);
 	if (!ret)
 		ret = sym_open(&p, pid, &err);

@@ -54,9 +54,10 @@ static int take_lock(pid_t pid, struct err *err)
 	if (!ret)
 		ret = proto_path(pid, start, "lock", lock_path, sizeof(lock_path));
 	if (ret)
-		return err_set(err, ret, "cannot use /tmp/ukprobes-%u: it must be a folder of your "
-					 "own, closed to others",
-			       (unsigned int)geteuid());
+		return err_set(err, ret,
+		               "cannot use /tmp/ukprobes-%u: it must be a folder of your "
+		               "own, closed to others",
+		               (unsigned int)geteuid());
 	fd = open(lock_path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return err_set(err, -errno, "cannot make %s: %s", lock_path, strerror(errno));

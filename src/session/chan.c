@@ -10,10 +10,10 @@
 #include "engine/ring.h"
 #include "session/target.h"
 
-#define SUB_SHIFT  18 /* 256 KiB a sub-buffer */
-#define NR_SUBS	   16 /* 4 MiB a CPU */
+#define SUB_SHIFT 18 /* 256 KiB a sub-buffer */
+#define NR_SUBS 16   /* 4 MiB a CPU */
 #define MAX_SHARDS 64
-#define PAGE	   4096ull
+#define PAGE 4096ull
 
 static uint64_t page_up(uint64_t n)
 {
@@ -35,9 +35,9 @@ static void lay_out(struct ukp_chan *c)
 	c->sub_shift = SUB_SHIFT;
 	c->off_stats = UKP_CHAN_OFF_STATS;
 	c->off_hists = page_up(c->off_stats +
-			       (uint64_t)c->nr_shards * c->nr_stats * sizeof(struct ukp_stat));
+	                       (uint64_t)c->nr_shards * c->nr_stats * sizeof(struct ukp_stat));
 	c->off_rings = page_up(c->off_hists + (uint64_t)UKP_CHAN_HISTS * c->nr_shards *
-						      page_up(sizeof(struct ukp_hist)));
+	                                              page_up(sizeof(struct ukp_hist)));
 	c->ring_stride = ukp_ring_stride(c->nr_subs, c->sub_shift);
 	c->size = c->off_rings + c->nr_rings * c->ring_stride;
 }
@@ -61,10 +61,10 @@ static int map_chan(struct chan *c, struct err *err)
 	*c->map = *layout;
 	for (i = 0; i < layout->nr_rings; i++)
 		ukp_ring_init((struct ukp_ring *)((char *)c->map + layout->off_rings +
-						  i * layout->ring_stride),
-			      layout->nr_subs, layout->sub_shift);
+		                                  i * layout->ring_stride),
+		              layout->nr_subs, layout->sub_shift);
 	c->addr = target_map(t, 0, c->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
-			     remote, UKP_MAP_CHAN, c->number, err);
+	                     remote, UKP_MAP_CHAN, c->number, err);
 	inject_syscall(t->inject, SYS_close, remote, 0, 0, 0, 0, 0);
 	return c->addr ? 0 : err->code;
 }

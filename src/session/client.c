@@ -104,7 +104,8 @@ static int spawn(struct ukp_session *s, char *const argv[], int keep, int ready_
 	ret = posix_spawn(&pid, argv[0], &fa, &at, argv, environ);
 	posix_spawnattr_destroy(&at);
 	posix_spawn_file_actions_destroy(&fa);
-	return ret ? session_fail(s, -ret, "cannot start %s: %s", argv[0], strerror(ret)) : (int)pid;
+	return ret ? session_fail(s, -ret, "cannot start %s: %s", argv[0], strerror(ret))
+	           : (int)pid;
 }
 
 /*
@@ -120,8 +121,8 @@ static int start_broker(struct ukp_session *s, int launch_fd)
 
 	ret = broker_command(path, sizeof(path));
 	if (ret)
-		return session_fail(s, ret, "the command ukprobe, which does the work, is not at %s",
-				    path);
+		return session_fail(s, ret,
+		                    "the command ukprobe, which does the work, is not at %s", path);
 	if (pipe2(pipe_fd, O_CLOEXEC))
 		return session_fail(s, -errno, "cannot make a pipe");
 	snprintf(pid, sizeof(pid), "%d", s->pid);
@@ -129,7 +130,7 @@ static int start_broker(struct ukp_session *s, int launch_fd)
 	snprintf(ready, sizeof(ready), "%d", pipe_fd[1]);
 	if (launch_fd >= 0)
 		child = spawn(s, (char *[]){ path, "broker", "--launch", pid, fd, ready, NULL },
-			      launch_fd, pipe_fd[1]);
+		              launch_fd, pipe_fd[1]);
 	else
 		child = spawn(s, (char *[]){ path, "broker", pid, ready, NULL }, -1, pipe_fd[1]);
 	close(pipe_fd[1]);
@@ -143,7 +144,8 @@ static int start_broker(struct ukp_session *s, int launch_fd)
 	} while (n < 0 && errno == EINTR);
 	close(pipe_fd[0]);
 	if (n != sizeof(r))
-		return session_fail(s, -EIO, "the broker of process %d died while starting", s->pid);
+		return session_fail(s, -EIO, "the broker of process %d died while starting",
+		                    s->pid);
 	r.text[sizeof(r.text) - 1] = 0;
 	return r.ret ? session_fail(s, r.ret, "%s", r.text) : 0;
 }
@@ -159,9 +161,9 @@ static int connect_once(struct ukp_session *s)
 	ret = proto_path(s->pid, start, "sock", sa.sun_path, sizeof(sa.sun_path));
 	if (ret)
 		return session_fail(s, ret,
-				    "cannot use /tmp/ukprobes-%u: it must be a folder of your own, "
-				    "closed to others",
-				    (unsigned int)geteuid());
+		                    "cannot use /tmp/ukprobes-%u: it must be a folder of your own, "
+		                    "closed to others",
+		                    (unsigned int)geteuid());
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return session_fail(s, -errno, "cannot make a socket");
@@ -205,7 +207,7 @@ int client_connect(struct ukp_session *s, bool spawn_one, int launch_fd)
 }
 
 int client_request(struct ukp_session *s, uint32_t type, uint32_t arg, const char *text,
-		   struct proto_reply *r, int *got_fd)
+                   struct proto_reply *r, int *got_fd)
 {
 	static __thread struct proto_request q;
 	size_t len = text ? strlen(text) : 0;
@@ -224,9 +226,9 @@ int client_request(struct ukp_session *s, uint32_t type, uint32_t arg, const cha
 	n = ret ? ret : proto_recv(s->fd, r, sizeof(*r), got_fd);
 	if (n < (ssize_t)PROTO_REPLY_HEAD || r->len > n - PROTO_REPLY_HEAD)
 		return session_fail(s, -EPIPE,
-				    "the broker of process %d is gone; 'ukprobe cure -p %d' takes "
-				    "out what it left",
-				    s->pid, s->pid);
+		                    "the broker of process %d is gone; 'ukprobe cure -p %d' takes "
+		                    "out what it left",
+		                    s->pid, s->pid);
 	if (r->ret < 0) {
 		r->data[sizeof(r->data) - 1] = 0;
 		session_fail(s, r->ret, "%s", r->len ? r->data : strerror(-r->ret));
@@ -341,8 +343,8 @@ static struct event *new_event(struct ukp_session *s)
 static void take_fields(struct event *e, const struct proto_event *p, uint32_t nr)
 {
 	static const enum ukp_field_type types[] = {
-		[LANG_U] = UKP_FIELD_U,		  [LANG_S] = UKP_FIELD_S,
-		[LANG_X] = UKP_FIELD_X,		  [LANG_STRING] = UKP_FIELD_STRING,
+		[LANG_U] = UKP_FIELD_U,         [LANG_S] = UKP_FIELD_S,
+		[LANG_X] = UKP_FIELD_X,         [LANG_STRING] = UKP_FIELD_STRING,
 		[LANG_COMM] = UKP_FIELD_STRING, [LANG_NS] = UKP_FIELD_U,
 	};
 	uint32_t i;
@@ -352,15 +354,14 @@ static void take_fields(struct event *e, const struct proto_event *p, uint32_t n
 		snprintf(e->names[i], sizeof(e->names[i]), "%s", p->fields[i].name);
 		e->fields[i].name = e->names[i];
 		e->fields[i].type = types[p->fields[i].type % (LANG_NS + 1)];
-		e->fields[i].size =
-			e->fields[i].type == UKP_FIELD_STRING ? 0 : p->fields[i].size;
+		e->fields[i].size = e->fields[i].type == UKP_FIELD_STRING ? 0 : p->fields[i].size;
 	}
 	e->info.nr_fields = nr;
 	e->info.fields = e->fields;
 }
 
 static int take_event(struct ukp_session *s, const struct proto_reply *r, const char *text,
-		      bool latency, unsigned int *id)
+                      bool latency, unsigned int *id)
 {
 	const struct proto_event *p = (const struct proto_event *)r->data;
 	struct event *e;
@@ -375,9 +376,13 @@ static int take_event(struct ukp_session *s, const struct proto_reply *r, const 
 	snprintf(e->name, sizeof(e->name), "%s", p->name);
 	snprintf(e->func, sizeof(e->func), "%s", p->func);
 	snprintf(e->place, sizeof(e->place), "%s", p->place);
-	e->info = (struct ukp_event_info){ .id = p->id,	   .ret = p->ret,     .group = e->group,
-					   .name = e->name, .place = e->place, .func = e->func,
-					   .addr = p->addr };
+	e->info = (struct ukp_event_info){ .id = p->id,
+		                           .ret = p->ret,
+		                           .group = e->group,
+		                           .name = e->name,
+		                           .place = e->place,
+		                           .func = e->func,
+		                           .addr = p->addr };
 	take_fields(e, p, p->nr_fields);
 	e->latency = latency;
 	e->err_kind = p->err_kind;

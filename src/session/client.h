@@ -22,7 +22,7 @@
 struct clock {
 	uint64_t tsc, ns; /* where it was last set */
 	uint64_t first_tsc, first_ns;
-	double rate;	  /* ns a tick */
+	double rate; /* ns a tick */
 };
 
 void clock_open(struct clock *c);
@@ -52,10 +52,10 @@ struct event {
 
 struct ukp_session {
 	pid_t pid;
-	int fd;	   /* broker; -1 */
+	int fd; /* broker; -1 */
 	int pidfd;
 	int chan_fd;
-	int wake_fd; /* eventfd of ukp_session_interrupt() */
+	int wake_fd;          /* eventfd of ukp_session_interrupt() */
 	bool launched, child; /* held at its entry; ours to reap */
 	bool dead, reaped;
 	int status;
@@ -87,7 +87,7 @@ int client_connect(struct ukp_session *s, bool spawn, int launch_fd);
 int client_open(struct ukp_session *s);
 /* One request; r is filled.  Returns r->ret. */
 int client_request(struct ukp_session *s, uint32_t type, uint32_t arg, const char *text,
-		   struct proto_reply *r, int *got_fd);
+                   struct proto_reply *r, int *got_fd);
 
 int session_new(struct ukp_session **ret);
 

@@ -8,7 +8,7 @@
 
 #include "session/client.h"
 
-#define FIRST_NS   20000000ull	/* apart, for a first rate: a few ppm */
+#define FIRST_NS 20000000ull /* apart, for a first rate: a few ppm */
 #define AGAIN_NS 1000000000ull
 
 static uint64_t now_ns(void)

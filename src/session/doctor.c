@@ -26,7 +26,7 @@ struct report {
 };
 
 __attribute__((format(printf, 4, 5))) static void say(struct report *r, const char *verdict,
-						      const char *what, const char *fmt, ...)
+                                                      const char *what, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -86,7 +86,7 @@ static void check_clock(struct report *r)
 	cpu[n > 0 ? n : 0] = 0;
 	steady = strstr(cpu, "nonstop_tsc") || strstr(cpu, "tsc_known_freq");
 	read_line("/sys/devices/system/clocksource/clocksource0/current_clocksource", source,
-		  sizeof(source));
+	          sizeof(source));
 	if (steady)
 		say(r, "ok", "clock", "the TSC is steady (clock source %s)", source);
 	else
@@ -109,7 +109,8 @@ static void check_yama(struct report *r)
 		say(r, "ok", "yama", "ptrace_scope is %s, which root passes", scope);
 	else
 		say(r, scope[0] == '1' ? "warn" : "no", "yama",
-		    "ptrace_scope is %s -> launch with 'ukprobe trace ... -- CMD', or as root: sysctl "
+		    "ptrace_scope is %s -> launch with 'ukprobe trace ... -- CMD', or as root: "
+		    "sysctl "
 		    "kernel.yama.ptrace_scope=0",
 		    scope);
 }
@@ -149,12 +150,14 @@ static void check_sigtrap(struct report *r, pid_t pid)
 
 	if (status_field(pid, pid, "SigBlk", 16) & bit)
 		say(r, "no", "sigtrap",
-		    "the main thread blocks SIGTRAP: a breakpoint would kill it -> not supported yet");
+		    "the main thread blocks SIGTRAP: a breakpoint would kill it -> not supported "
+		    "yet");
 	else if (status_field(pid, pid, "SigIgn", 16) & bit)
 		say(r, "no", "sigtrap", "SIGTRAP is ignored -> not supported yet");
 	else if (status_field(pid, pid, "SigCgt", 16) & bit)
 		say(r, "no", "sigtrap",
-		    "SIGTRAP is handled by the program, or it is probed already -> see 'ukprobe list "
+		    "SIGTRAP is handled by the program, or it is probed already -> see 'ukprobe "
+		    "list "
 		    "-p %d'",
 		    pid);
 	else

@@ -29,7 +29,7 @@
 #include "wire/instance.h"
 
 #define PATIENCE_MS 3000
-#define STACK_SCAN  (1u << 20)
+#define STACK_SCAN (1u << 20)
 
 struct leave {
 	struct inject *inject;
@@ -208,7 +208,8 @@ static uint32_t instances(struct inject *t, const struct ukp_ctl *c, uint64_t *b
 	struct ukp_priv *priv = malloc(sizeof(*priv));
 	uint32_t n = 0;
 
-	if (priv && c->priv && c->stubs_per_chunk && !inject_read(t, c->priv, priv, sizeof(*priv)) &&
+	if (priv && c->priv && c->stubs_per_chunk &&
+	    !inject_read(t, c->priv, priv, sizeof(*priv)) &&
 	    !inject_read(t, c->priv + priv->off_pool, &pool, sizeof(pool))) {
 		*base = c->priv + priv->off_instances;
 		n = pool.fresh < c->nr_instances ? (uint32_t)pool.fresh : c->nr_instances;
@@ -227,7 +228,7 @@ static void unhook(struct leave *l)
 	for (i = 0; i < n; i += part) {
 		part = n - i < 64 ? n - i : 64;
 		if (inject_read(l->inject, base + (uint64_t)i * sizeof(*inst), inst,
-				part * sizeof(*inst)))
+		                part * sizeof(*inst)))
 			return;
 		for (k = 0; k < part; k++) {
 			if (inst[k].state != UKP_INST_LIVE ||
@@ -303,9 +304,9 @@ static void find_ranges(struct leave *l)
 			l->stubs_end = m->addr + m->len;
 		}
 	}
-	if (l->text_start && !inject_read(l->inject,
-					  l->text_start + AGENT_OFF_FNS + 4 * AGENT_CHAIN_RETURN,
-					  &off, 4))
+	if (l->text_start &&
+	    !inject_read(l->inject, l->text_start + AGENT_OFF_FNS + 4 * AGENT_CHAIN_RETURN, &off,
+	                 4))
 		l->chain_return = l->text_start + off;
 }
 
@@ -329,11 +330,12 @@ static int wait_idle(struct leave *l, struct err *err)
 		if (!busy(l))
 			return 0;
 		if (now_ms() > end)
-			return err_set(err, -EAGAIN,
-				       "%u threads of process %d are still inside ukprobes' code; "
-				       "its text is restored, the rest stays until 'ukprobe cure -p "
-				       "%d'",
-				       l->stuck, inject_pid(l->inject), inject_pid(l->inject));
+			return err_set(
+				err, -EAGAIN,
+				"%u threads of process %d are still inside ukprobes' code; "
+				"its text is restored, the rest stays until 'ukprobe cure -p "
+				"%d'",
+				l->stuck, inject_pid(l->inject), inject_pid(l->inject));
 		ret = inject_breathe(l->inject, us, err);
 		if (ret)
 			return ret;
@@ -344,14 +346,14 @@ static int wait_idle(struct leave *l, struct err *err)
 }
 
 int leave_target(struct inject *t, struct sym_proc *sym, const struct ukp_ctl *ctl, size_t len,
-		 struct err *err)
+                 struct err *err)
 {
 	struct leave l = { .inject = t, .sym = sym, .ctl = ctl, .len = len };
 	int ret;
 
 	if (!ctl_sane(ctl, len))
 		return err_set(err, -EBADMSG, "what lies in process %d is no agent of this version",
-			       inject_pid(t));
+		               inject_pid(t));
 	find_ranges(&l);
 	restore_text(&l);
 	ret = wait_idle(&l, err);
@@ -386,7 +388,7 @@ static struct ukp_ctl *copy_ctl(int mem_fd, uint64_t addr, size_t *len)
 }
 
 int leave_find(pid_t pid, int mem_fd, struct sym_proc *sym, struct ukp_ctl **ctl, size_t *len,
-	       struct err *err)
+               struct err *err)
 {
 	size_t i;
 
@@ -400,7 +402,7 @@ int leave_find(pid_t pid, int mem_fd, struct sym_proc *sym, struct ukp_ctl **ctl
 			return 0;
 		free(*ctl);
 		return err_set(err, -EBADMSG,
-			       "process %d holds an agent that this version cannot read", pid);
+		               "process %d holds an agent that this version cannot read", pid);
 	}
 	return -ENOENT;
 }
@@ -441,9 +443,10 @@ unsigned int leave_mute(struct target *t, const struct chan *c)
 		if (!p || p->site)
 			continue;
 		inject_write(t->inject, at + offsetof(struct ukp_instance, fn), &mute, 8);
-		__atomic_fetch_add(&((struct ukp_stat *)((char *)c->map + UKP_CHAN_OFF_STATS))[p->id]
-					    .miss[UKP_MISS_UNRETURNED],
-				   1, __ATOMIC_RELAXED);
+		__atomic_fetch_add(
+			&((struct ukp_stat *)((char *)c->map + UKP_CHAN_OFF_STATS))[p->id]
+				 .miss[UKP_MISS_UNRETURNED],
+			1, __ATOMIC_RELAXED);
 		muted++;
 	}
 	return muted;

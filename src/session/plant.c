@@ -82,11 +82,12 @@ static int write_slot(struct target *t, struct site *s, struct err *err)
 	if (why != PLAN_OK) {
 		slots_put(t->slots, req.slot);
 		return err_set(err, plan_errno(why), "Failed to register probe event: %s",
-			       plan_reason(why));
+		               plan_reason(why));
 	}
 	s->first = code[0];
 	ret = inject_write(t->inject, req.slot, out, sizeof(out));
-	return ret ? err_set(err, ret, "cannot write to process %d: %s", t->pid, strerror(-ret)) : 0;
+	return ret ? err_set(err, ret, "cannot write to process %d: %s", t->pid, strerror(-ret))
+	           : 0;
 }
 
 static int grow_sites(struct target *t)
@@ -142,12 +143,12 @@ static int arm(struct target *t, struct site *s, struct err *err)
 	ret = inject_read(t->inject, s->addr, &now, 1);
 	if (!ret && now != s->first)
 		return err_set(err, -EBUSY, "the code at %#lx has changed, it is not probed",
-			       s->addr);
+		               s->addr);
 	if (!ret)
 		ret = inject_write(t->inject, s->addr, &int3, 1);
 	if (ret)
 		return err_set(err, ret, "cannot write code of process %d: %s", t->pid,
-			       strerror(-ret));
+		               strerror(-ret));
 	s->armed = true;
 	return 0;
 }
@@ -263,7 +264,7 @@ static void unlink_action(struct target *t, struct probe *p)
 	/* A thread that is at this action still finds its way to the next. */
 	if (before)
 		__atomic_store_n(&((struct ukp_action *)target_at(t, before->action_off))->next,
-				 next, __ATOMIC_RELEASE);
+		                 next, __ATOMIC_RELEASE);
 	else
 		__atomic_store_n(&shared->action, next, __ATOMIC_RELEASE);
 	p->site = NULL;

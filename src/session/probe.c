@@ -50,25 +50,26 @@ static int check_map(struct target *t, uint64_t addr, int column, struct err *er
 
 	if (!m || !m->x)
 		return err_at(err, -EINVAL, column,
-			      "Invalid probed address or symbol: %#" PRIx64
-			      " is not executable memory",
-			      addr);
+		              "Invalid probed address or symbol: %#" PRIx64
+		              " is not executable memory",
+		              addr);
 	if (!strcmp(m->path, "[vsyscall]") || !m->module)
-		return err_at(err, -EINVAL, column,
-			      "Failed to register probe event: %#" PRIx64
-			      " is in %s, not in a file's code; only code that can be compared with "
-			      "its file is probed",
-			      addr, m->path[0] ? m->path : "anonymous memory");
+		return err_at(
+			err, -EINVAL, column,
+			"Failed to register probe event: %#" PRIx64
+			" is in %s, not in a file's code; only code that can be compared with "
+			"its file is probed",
+			addr, m->path[0] ? m->path : "anonymous memory");
 	if (m->w)
 		return err_at(err, -EINVAL, column,
-			      "Failed to register probe event: %#" PRIx64
-			      " is in writable code, which may change under a probe",
-			      addr);
+		              "Failed to register probe event: %#" PRIx64
+		              " is in writable code, which may change under a probe",
+		              addr);
 	if (m->shared)
 		return err_at(err, -EINVAL, column,
-			      "Failed to register probe event: %s is mapped shared, a probe would "
-			      "change the file",
-			      m->path);
+		              "Failed to register probe event: %s is mapped shared, a probe would "
+		              "change the file",
+		              m->path);
 	return 0;
 }
 
@@ -101,8 +102,8 @@ static int check_boundary(struct target *t, uint64_t addr, int column, struct er
 	start = decode_start(t, addr, &signal);
 	if (signal)
 		return err_at(err, -EINVAL, column,
-			      "Failed to register probe event: signal handlers return through this "
-			      "code, unwinders know it by its bytes");
+		              "Failed to register probe event: signal handlers return through this "
+		              "code, unwinders know it by its bytes");
 	len = addr - start + UKP_INSN_MAX;
 	code = malloc(len);
 	if (!code)
@@ -116,7 +117,7 @@ static int check_boundary(struct target *t, uint64_t addr, int column, struct er
 		return err_at(err, ret, column, "Probe point is not an instruction boundary");
 	if (why != PLAN_OK)
 		return err_at(err, ret, column, "Failed to register probe event: %s",
-			      plan_reason(why));
+		              plan_reason(why));
 	return 0;
 }
 
@@ -138,24 +139,24 @@ static int check_plan(struct target *t, uint64_t addr, int column, struct err *e
 	size_t i;
 
 	if (probe_original(t, addr, code, &req.avail))
-		return err_at(err, -EIO, column, "Failed to register probe event: the file's bytes "
-						 "at this place cannot be read");
+		return err_at(err, -EIO, column,
+		              "Failed to register probe event: the file's bytes "
+		              "at this place cannot be read");
 	why = plan_copy(&req, out, &site);
 	if (why != PLAN_OK && why != PLAN_OUT_OF_REACH)
 		return err_at(err, plan_errno(why), column, "Failed to register probe event: %s",
-			      plan_reason(why));
+		              plan_reason(why));
 	for (i = 0; i < t->nr_sites; i++)
 		if (t->sites[i]->addr == addr)
 			return 0;
 	if (!inject_read(t->inject, addr, now, site.len) && memcmp(now, code, site.len))
 		return err_at(err, -EBUSY, column,
-			      "Failed to register probe event: the bytes in memory differ from the "
-			      "file's, someone else has changed them");
+		              "Failed to register probe event: the bytes in memory differ from the "
+		              "file's, someone else has changed them");
 	return 0;
 }
 
-static int check_place(struct target *t, uint64_t addr, bool ret_probe, int column,
-		       struct err *err)
+static int check_place(struct target *t, uint64_t addr, bool ret_probe, int column, struct err *err)
 {
 	const char *why;
 	int ret = check_map(t, addr, column, err);
@@ -186,14 +187,14 @@ static int name_probe(struct target *t, struct probe *p)
 }
 
 static int fill_probe(struct chan *c, struct probe *p, const char *text, bool latency,
-		      struct err *err)
+                      struct err *err)
 {
 	struct target *t = c->target;
 	struct sym_symbol func;
 	int ret;
 
-	ret = latency ? lang_parse_latency(&p->def, &p->err_kind, text, err) :
-			lang_parse(&p->def, text, err);
+	ret = latency ? lang_parse_latency(&p->def, &p->err_kind, text, err)
+	              : lang_parse(&p->def, text, err);
 	if (!ret)
 		ret = sym_refresh(t->sym, err);
 	if (!ret)
@@ -237,7 +238,7 @@ int probe_add(struct chan *c, const char *text, bool latency, struct probe **ret
 }
 
 int probe_internal(struct target *t, const char *module, const char *sym, uint32_t agent_fn,
-		   struct err *err)
+                   struct err *err)
 {
 	struct sym_symbol s[8];
 	size_t n = sym_lookup(t->sym, NULL, sym, s, 8), i;

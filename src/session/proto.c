@@ -35,7 +35,7 @@ int proto_path(pid_t pid, uint64_t start_time, const char *suffix, char *buf, si
 	if (ret)
 		return ret;
 	if ((size_t)snprintf(buf, len, "%s/%d-%llu.%s", dir, pid, (unsigned long long)start_time,
-			     suffix) >= len)
+	                     suffix) >= len)
 		return -ENAMETOOLONG;
 	return 0;
 }
@@ -99,9 +99,9 @@ ssize_t proto_recv(int fd, void *msg, size_t len, int *got_fd)
 		char buf[CMSG_SPACE(sizeof(int))];
 	} control;
 	struct msghdr mh = { .msg_iov = &iov,
-			     .msg_iovlen = 1,
-			     .msg_control = control.buf,
-			     .msg_controllen = sizeof(control.buf) };
+		             .msg_iovlen = 1,
+		             .msg_control = control.buf,
+		             .msg_controllen = sizeof(control.buf) };
 	struct cmsghdr *c;
 	ssize_t n;
 	int passed = -1;

@@ -15,11 +15,11 @@
 #include "lang/lang.h"
 
 #define PROTO_VERSION 1
-#define PROTO_DATA    16384
+#define PROTO_DATA 16384
 
 enum proto_type {
-	PROTO_OPEN,   /* arg: version.  Reply: struct proto_open, descriptor */
-	PROTO_ADD,    /* data: definition.  Reply: struct proto_event */
+	PROTO_OPEN, /* arg: version.  Reply: struct proto_open, descriptor */
+	PROTO_ADD,  /* data: definition.  Reply: struct proto_event */
 	PROTO_ADD_LATENCY,
 	PROTO_START,  /* plant what was added */
 	PROTO_REMOVE, /* arg: id */
@@ -37,14 +37,14 @@ struct proto_request {
 };
 
 struct proto_reply {
-	int32_t ret;	/* negative errno */
+	int32_t ret;    /* negative errno */
 	int32_t column; /* of the error in the definition */
-	uint32_t len;	/* of data; the error's sentence on failure */
+	uint32_t len;   /* of data; the error's sentence on failure */
 	char data[PROTO_DATA];
 };
 
 #define PROTO_REQUEST_HEAD offsetof(struct proto_request, data)
-#define PROTO_REPLY_HEAD   offsetof(struct proto_reply, data)
+#define PROTO_REPLY_HEAD offsetof(struct proto_reply, data)
 
 struct proto_open {
 	uint64_t chan_size;

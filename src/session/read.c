@@ -14,7 +14,7 @@
 
 #define PATIENCE_NS 1000000000ull /* for a record that stays open */
 #define IDLE_MAX_MS 100
-#define SYM_AGE_NS  1000000000ull
+#define SYM_AGE_NS 1000000000ull
 
 static uint64_t now_ns(void)
 {
@@ -39,8 +39,8 @@ static uint64_t sign_extend(uint64_t v, unsigned int size)
 	return (uint64_t)((int64_t)(v << unused) >> unused);
 }
 
-static void take_string(const struct ukp_rec_view *v, const unsigned char *at, struct ukp_value *val,
-			char *buf, size_t *used)
+static void take_string(const struct ukp_rec_view *v, const unsigned char *at,
+                        struct ukp_value *val, char *buf, size_t *used)
 {
 	uint32_t loc = (uint32_t)load(at, 4), len = loc >> 16, off = loc & 0xffff;
 
@@ -57,8 +57,8 @@ static void take_string(const struct ukp_rec_view *v, const unsigned char *at, s
 }
 
 static void take_value(struct ukp_session *s, const struct event *e, unsigned int i,
-		       const struct ukp_rec_view *v, const uint64_t *faults, const char *comm,
-		       size_t *used)
+                       const struct ukp_rec_view *v, const uint64_t *faults, const char *comm,
+                       size_t *used)
 {
 	const struct lang_field *f = &e->places[i];
 	struct ukp_value *val = &s->values[i];
@@ -185,8 +185,8 @@ bool ukp_session_alive(struct ukp_session *s)
 static int rest(struct ukp_session *s, int ms)
 {
 	struct pollfd pfd[3] = { { .fd = s->wake_fd, .events = POLLIN },
-				 { .fd = s->pidfd, .events = POLLIN },
-				 { .fd = s->fd, .events = 0 } };
+		                 { .fd = s->pidfd, .events = POLLIN },
+		                 { .fd = s->fd, .events = 0 } };
 	uint64_t count;
 
 	if (poll(pfd, 3, ms) <= 0)

@@ -18,7 +18,7 @@ static int fail(struct proto_reply *r, int ret, const struct err *err)
 }
 
 static int serve_open(struct client *c, const struct proto_request *q, struct proto_reply *r,
-		      int *pass_fd)
+                      int *pass_fd)
 {
 	struct target *t = c->broker->target;
 	struct proto_open *o = (struct proto_open *)r->data;
@@ -27,9 +27,9 @@ static int serve_open(struct client *c, const struct proto_request *q, struct pr
 
 	if (q->arg != PROTO_VERSION)
 		return fail(r, -EPROTO,
-			    (err_set(&err, -EPROTO, "the broker of process %d is another version",
-				     t->pid),
-			     &err));
+		            (err_set(&err, -EPROTO, "the broker of process %d is another version",
+		                     t->pid),
+		             &err));
 	if (c->chan)
 		return fail(r, -EBUSY, (err_set(&err, -EBUSY, "open already"), &err));
 	ret = chan_open(t, &c->chan, &err);
@@ -57,7 +57,7 @@ static void describe(struct target *t, const struct probe *p, struct proto_event
 	sym_format(t->sym, p->addr, e->place, sizeof(e->place));
 	if (p->kind == PROBE_LATENCY) {
 		e->hist_off = p->chan->layout.off_hists +
-			      (uint64_t)p->hist * p->chan->layout.nr_shards * stride;
+		              (uint64_t)p->hist * p->chan->layout.nr_shards * stride;
 		e->hist_stride = stride;
 		e->hist_shards = p->chan->layout.nr_shards;
 		return;
@@ -104,11 +104,12 @@ static int serve_start(struct client *c, struct proto_reply *r)
 /* The kernel's kprobes/list line, then the form and why it is no better one. */
 static int list_line(const struct probe *p, char *buf, size_t len)
 {
-	return snprintf(buf, len, "%016" PRIx64 "  %c  %s+0x%" PRIx64 "  %s %s%s int3 (base form: jumps "
-						   "come with the next version)\n",
-			p->addr, p->kind == PROBE_ENTRY ? 'k' : 'r', p->name[0] ? p->name : "0x0",
-			p->name_off, p->module, p->enabled ? "" : "[DISABLED]",
-			p->kind == PROBE_ENTRY ? "" : " ret=slot");
+	return snprintf(buf, len,
+	                "%016" PRIx64 "  %c  %s+0x%" PRIx64 "  %s %s%s int3 (base form: jumps "
+	                "come with the next version)\n",
+	                p->addr, p->kind == PROBE_ENTRY ? 'k' : 'r', p->name[0] ? p->name : "0x0",
+	                p->name_off, p->module, p->enabled ? "" : "[DISABLED]",
+	                p->kind == PROBE_ENTRY ? "" : " ret=slot");
 }
 
 static int serve_list(struct broker *b, const struct proto_request *q, struct proto_reply *r)
@@ -154,7 +155,7 @@ static int serve_simple(struct client *c, const struct proto_request *q, struct 
 }
 
 int serve_request(struct client *c, const struct proto_request *q, struct proto_reply *r,
-		  int *pass_fd)
+                  int *pass_fd)
 {
 	struct err err = ERR_INIT;
 
@@ -169,12 +170,12 @@ int serve_request(struct client *c, const struct proto_request *q, struct proto_
 	if (!c->chan)
 		return fail(r, -EPROTO, (err_set(&err, -EPROTO, "not open"), &err));
 	if (c->broker->target->dead)
-		return q->type == PROTO_STOP || q->type == PROTO_REMOVE ?
-			       0 :
-			       fail(r, -ESRCH,
-				    (err_set(&err, -ESRCH, "process %d is gone",
-					     c->broker->target->pid),
-				     &err));
+		return q->type == PROTO_STOP || q->type == PROTO_REMOVE
+		               ? 0
+		               : fail(r, -ESRCH,
+		                      (err_set(&err, -ESRCH, "process %d is gone",
+		                               c->broker->target->pid),
+		                       &err));
 	switch (q->type) {
 	case PROTO_ADD:
 	case PROTO_ADD_LATENCY:

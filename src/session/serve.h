@@ -23,6 +23,6 @@ struct broker {
 
 /* Fills *r; *pass_fd: descriptor to send along, or -1. */
 int serve_request(struct client *c, const struct proto_request *q, struct proto_reply *r,
-		  int *pass_fd);
+                  int *pass_fd);
 
 #endif

@@ -14,7 +14,7 @@ struct arena {
 	struct arena *next;
 	uint64_t addr;
 	uint64_t lo, hi; /* what it reaches for sure */
-	uint32_t used;	 /* bytes */
+	uint32_t used;   /* bytes */
 };
 
 struct slots {
@@ -104,8 +104,8 @@ static struct arena *new_arena(struct slots *s, uint64_t addr, struct err *err)
 	gap = find_gap(t, a->lo, a->hi);
 	if (gap)
 		a->addr = target_map(t, gap, ARENA_SIZE, PROT_READ | PROT_EXEC,
-				     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1,
-				     UKP_MAP_SLOTS, 0, err);
+		                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1,
+		                     UKP_MAP_SLOTS, 0, err);
 	else
 		err_set(err, -ENOSPC, "no free address space within 2 GiB of %#lx", addr);
 	if (!a->addr) {

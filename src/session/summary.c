@@ -12,8 +12,8 @@ _Static_assert(UKP_NR_MISSES == UKP_MISS_NR, "the public header counts the reaso
 const char *ukp_miss_name(unsigned int reason)
 {
 	static const char *const names[UKP_MISS_NR] = {
-		[UKP_MISS_MAXACTIVE] = "maxactive", [UKP_MISS_ARENA] = "arena",
-		[UKP_MISS_RING] = "ring full",	    [UKP_MISS_RECURSION] = "recursion",
+		[UKP_MISS_MAXACTIVE] = "maxactive",   [UKP_MISS_ARENA] = "arena",
+		[UKP_MISS_RING] = "ring full",        [UKP_MISS_RECURSION] = "recursion",
 		[UKP_MISS_UNRETURNED] = "unreturned", [UKP_MISS_UNWOUND] = "unwound",
 		[UKP_MISS_FRAME] = "frame",
 	};
@@ -68,7 +68,7 @@ static unsigned int take_errors(struct ukp_session *s)
 	for (i = 0; i < UKP_HIST_ERRS; i++)
 		if (s->hist.err[i].claimed == 2 && s->hist.err[i].count)
 			s->by_value[n++] = (struct ukp_latency_error){ s->hist.err[i].value,
-									s->hist.err[i].count };
+				                                       s->hist.err[i].count };
 	qsort(s->by_value, n, sizeof(*s->by_value), by_count);
 	return n;
 }

@@ -22,19 +22,7 @@
 #include "session/slots.h"
 #include "wire/instance.h"
 
-#define PAGE		  4096ull
-#define NR_INSTANCES	  (1u << 20)
-#define STUB_CHUNK	  (256u << 10)
-#define STUBS_PER_CHUNK	  (STUB_CHUNK / 8 - 4) /* the last 32 bytes are the way out */
-#define NR_CHUNKS	  ((NR_INSTANCES + STUBS_PER_CHUNK - 1) / STUBS_PER_CHUNK)
-#define POOL_SHARDS	  16
-#define MADV_WIPEONFORK_  18
-#define MFD_CLOEXEC_EXEC  0x11 /* MFD_CLOEXEC | MFD_EXEC, which needs Linux 6.3 */
-
-static uint64_t page_up(uint64_t n)
-{
-	return (n + PAGE - 1) & ~(PAGE - 1);
-}
+#define MFD_CLOEXEC_EXEC 0x11 /* MFD_CLOEXEC | MFD_EXEC, which needs Linux 6.3 */
 
 int target_hold(struct target *t, struct err *err)
 {
@@ -83,7 +71,7 @@ static void publish_mappings(struct target *t)
 }
 
 uint64_t target_map(struct target *t, uint64_t hint, uint64_t len, int prot, int flags, int fd,
-		    enum ukp_map_kind kind, uint32_t arg, struct err *err)
+                    enum ukp_map_kind kind, uint32_t arg, struct err *err)
 {
 	long addr;
 
@@ -136,7 +124,7 @@ int target_memfd(struct target *t, const char *name, uint64_t size, long *remote
 		*remote = inject_syscall(t->inject, SYS_memfd_create, str, 1, 0, 0, 0, 0);
 	if (*remote < 0)
 		return err_set(err, *remote, "cannot make shared memory in process %d: %s", t->pid,
-			       strerror(-*remote));
+		               strerror(-*remote));
 	snprintf(path, sizeof(path), "/proc/%d/fd/%ld", t->pid, *remote);
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	if (fd < 0 || ftruncate(fd, size)) {
@@ -146,7 +134,7 @@ int target_memfd(struct target *t, const char *name, uint64_t size, long *remote
 			close(fd);
 		inject_syscall(t->inject, SYS_close, *remote, 0, 0, 0, 0, 0);
 		return err_set(err, e, "cannot share memory with process %d: %s", t->pid,
-			       strerror(-e));
+		               strerror(-e));
 	}
 	return fd;
 }
@@ -178,370 +166,6 @@ struct ukp_ctl *target_snapshot(struct target *t)
 	memcpy(t->own.old, snap->old, sizeof(t->own.old));
 	memcpy(snap, &t->own, sizeof(t->own));
 	return snap;
-}
-
-/*
- * A breakpoint met with SIGTRAP blocked kills.  Threads that a library keeps
- * for itself with all signals blocked (jemalloc's, say) get SIGTRAP opened
- * while we are here; a main thread that blocks it will change its mask again.
- */
-static int open_masks(struct target *t, struct err *err)
-{
-	uint64_t bit = 1ull << (UKP_SIGTRAP - 1);
-	size_t i;
-	uint32_t k;
-
-	for (i = 0; i < inject_nr_threads(t->inject); i++) {
-		struct inject_thread *th = inject_thread_at(t->inject, i);
-		uint64_t mask = th->sigblk;
-
-		if (!(mask & bit))
-			continue;
-		for (k = 0; k < t->own.nr_masks && t->own.mask[k] != mask; k++)
-			;
-		if (th->tid == t->pid || k == UKP_NR_MASKS)
-			return err_set(err, -EOPNOTSUPP,
-				       "thread %d of process %d blocks SIGTRAP: a probe would kill "
-				       "it; targets that do are not supported yet",
-				       th->tid, t->pid);
-		/* Said before it is done, for whoever has to clean up. */
-		t->own.mask[k] = mask;
-		if (k == t->own.nr_masks)
-			t->own.nr_masks++;
-		memcpy(t->ctl->mask, t->own.mask, sizeof(t->own.mask));
-		t->ctl->nr_masks = t->own.nr_masks;
-		inject_set_mask(t->inject, i, mask & ~bit);
-	}
-	return 0;
-}
-
-/* Nobody else may want SIGTRAP. */
-static int check_signals(struct target *t, struct err *err)
-{
-	unsigned long long ign = 0, cgt = 0, bit = 1ull << (UKP_SIGTRAP - 1);
-	char path[64], line[256];
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", t->pid);
-	f = fopen(path, "re");
-	if (!f)
-		return err_set(err, -ESRCH, "process %d is gone", t->pid);
-	while (fgets(line, sizeof(line), f)) {
-		sscanf(line, "SigIgn: %llx", &ign);
-		sscanf(line, "SigCgt: %llx", &cgt);
-	}
-	fclose(f);
-	if (ign & bit)
-		return err_set(err, -EOPNOTSUPP,
-			       "process %d ignores SIGTRAP, which probes need; not supported yet",
-			       t->pid);
-	if (cgt & bit)
-		return err_set(err, -EOPNOTSUPP,
-			       "process %d handles SIGTRAP itself (or is probed by another tool); "
-			       "not supported yet",
-			       t->pid);
-	return 0;
-}
-
-static int make_ctl(struct target *t, struct err *err)
-{
-	struct ukp_ctl *ctl;
-	uint64_t addr;
-	long remote;
-
-	t->ctl_fd = target_memfd(t, "ukprobes-ctl", UKP_CTL_SIZE, &remote, err);
-	if (t->ctl_fd < 0)
-		return t->ctl_fd;
-	addr = target_map(t, 0, UKP_CTL_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, remote,
-			  UKP_MAP_CTL, 0, err);
-	inject_syscall(t->inject, SYS_close, remote, 0, 0, 0, 0, 0);
-	if (!addr)
-		return -ENOMEM;
-	ctl = mmap(NULL, UKP_CTL_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, t->ctl_fd, 0);
-	if (ctl == MAP_FAILED) {
-		inject_syscall(t->inject, SYS_munmap, addr, UKP_CTL_SIZE, 0, 0, 0, 0);
-		return err_set(err, -errno, "cannot map the control area: %s", strerror(errno));
-	}
-	t->ctl = ctl;
-	t->own.version = UKP_CTL_VERSION;
-	t->own.self = addr;
-	t->own.size = UKP_CTL_SIZE;
-	t->own.broker = getpid();
-	t->own.start_time = proto_start_time(t->pid);
-	t->own.next_free = page_up(sizeof(*ctl));
-	return 0;
-}
-
-static uint32_t cpu_flags(void)
-{
-	uint32_t a, b, c, d, flags = UKP_CTL_DIRECT;
-
-	if (__get_cpuid_count(7, 0, &a, &b, &c, &d) && (c & 1u << 22))
-		flags |= UKP_CTL_RDPID;
-	return flags;
-}
-
-static int write_agent(struct target *t, struct err *err)
-{
-	size_t len = agent_size();
-	unsigned char *image;
-	uint64_t addr;
-	int ret;
-
-	addr = target_map(t, 0, page_up(len), PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-			  UKP_MAP_TEXT, 0, err);
-	if (!addr)
-		return err->code;
-	image = malloc(len);
-	if (!image)
-		return err_set(err, -ENOMEM, "out of memory");
-	memcpy(image, agent_image, len);
-	memcpy(image + AGENT_OFF_CTL, &t->own.self, 8);
-	ret = inject_write(t->inject, addr, image, len);
-	free(image);
-	if (ret)
-		return err_set(err, ret,
-			       "cannot write code into process %d: %s; does the kernel restrict "
-			       "/proc/PID/mem (proc_mem.force_override)?",
-			       t->pid, strerror(-ret));
-	t->own.text = addr;
-	t->own.flags = cpu_flags();
-	return 0;
-}
-
-/* The page that fork wipes, and the instances with their pool. */
-static int make_priv(struct target *t, struct err *err)
-{
-	uint64_t pool = page_up(sizeof(struct ukp_priv));
-	uint64_t insts = pool + page_up(ukp_objpool_size(NR_INSTANCES, POOL_SHARDS));
-	uint64_t size = insts + page_up((uint64_t)NR_INSTANCES * sizeof(struct ukp_instance));
-	struct ukp_priv priv = { .alive = 1, .off_instances = insts, .off_pool = pool, .size = size };
-	struct ukp_objpool head = { .n = NR_INSTANCES, .nr_shards = POOL_SHARDS };
-	uint64_t addr;
-	long ret;
-
-	addr = target_map(t, 0, size, PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, UKP_MAP_PRIV, 0, err);
-	if (!addr)
-		return err->code;
-	ret = inject_syscall(t->inject, SYS_madvise, addr, PAGE, MADV_WIPEONFORK_, 0, 0, 0);
-	if (ret)
-		return err_set(err, ret, "the kernel cannot wipe a page on fork (needs Linux 4.14)");
-	head.off_next = ukp_objpool_size(NR_INSTANCES, POOL_SHARDS) -
-			(((uint64_t)NR_INSTANCES * sizeof(uint32_t) + 63) & ~63ull);
-	ret = inject_write(t->inject, addr, &priv, sizeof(priv));
-	if (!ret)
-		ret = inject_write(t->inject, addr + pool, &head, sizeof(head));
-	if (ret)
-		return err_set(err, ret, "cannot write to process %d: %s", t->pid, strerror(-ret));
-	t->own.priv = addr;
-	t->own.nr_instances = NR_INSTANCES;
-	return 0;
-}
-
-/*
- * One file with as many stubs as it holds and their way out, mapped again and
- * again: the stubs' calls are relative and the address at the end absolute, so
- * every mapping of it is right.
- */
-static int fill_stubs(int fd, uint64_t return_entry)
-{
-	static const unsigned char way_out[] = { 0xff, 0x25, 0x02, 0x00, 0x00, 0x00, 0xcc, 0xcc };
-	unsigned char *p;
-	uint32_t i;
-	int ret;
-
-	p = malloc(STUB_CHUNK);
-	if (!p)
-		return -ENOMEM;
-	memset(p, 0xcc, STUB_CHUNK);
-	for (i = 0; i < STUBS_PER_CHUNK; i++) {
-		int32_t rel = (int32_t)((STUBS_PER_CHUNK - i) * 8) - 5;
-
-		p[i * 8] = 0xe8; /* call way_out */
-		memcpy(p + i * 8 + 1, &rel, 4);
-	}
-	memcpy(p + STUBS_PER_CHUNK * 8, way_out, sizeof(way_out)); /* jmp *2(%rip) */
-	memcpy(p + STUBS_PER_CHUNK * 8 + 8, &return_entry, 8);
-	ret = pwrite(fd, p, STUB_CHUNK, 0) == STUB_CHUNK ? 0 : -EIO;
-	free(p);
-	return ret;
-}
-
-static int make_stubs(struct target *t, struct err *err)
-{
-	uint64_t base;
-	uint32_t i;
-	long remote, ret;
-	int fd;
-
-	fd = target_memfd(t, "ukprobes-stubs", STUB_CHUNK, &remote, err);
-	if (fd < 0)
-		return fd;
-	ret = fill_stubs(fd, t->own.text + agent_offset(AGENT_RETURN_ENTRY));
-	close(fd);
-	base = ret ? 0 :
-		     target_map(t, 0, (uint64_t)NR_CHUNKS * STUB_CHUNK, PROT_NONE,
-				MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, UKP_MAP_STUBS, 0,
-				err);
-	for (i = 0; i < NR_CHUNKS && base && ret >= 0; i++)
-		ret = inject_syscall(t->inject, SYS_mmap, base + (uint64_t)i * STUB_CHUNK, STUB_CHUNK,
-				     PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, remote, 0);
-	inject_syscall(t->inject, SYS_close, remote, 0, 0, 0, 0, 0);
-	if (ret < 0 && ret > -4096)
-		return err_set(err, ret, "cannot map executable memory in process %d: %s", t->pid,
-			       strerror(-ret));
-	if (!base)
-		return err->code;
-	t->own.stubs = base;
-	t->own.stub_chunk = STUB_CHUNK;
-	t->own.stubs_per_chunk = STUBS_PER_CHUNK;
-	return 0;
-}
-
-/* glibc's and musl's signal return: mov $15,%rax ; syscall. */
-static uint64_t find_restorer(struct target *t)
-{
-	static const unsigned char code[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
-	size_t i;
-
-	for (i = 0; i < sym_nr_maps(t->sym); i++) {
-		const struct sym_map *m = sym_map_at(t->sym, i);
-		unsigned char *buf, *at;
-		uint64_t len = m->end - m->start, found;
-
-		if (!m->x || !m->module || len > (16u << 20))
-			continue;
-		buf = malloc(len);
-		if (!buf)
-			return 0;
-		at = inject_read(t->inject, m->start, buf, len) ?
-			     NULL :
-			     memmem(buf, len, code, sizeof(code));
-		found = at ? m->start + (at - buf) : 0;
-		free(buf);
-		if (found)
-			return found;
-	}
-	return 0;
-}
-
-/* Fault handlers stand on the stack that the program chose for its own. */
-static uint64_t our_flags(int sig, const struct ukp_sigaction *old)
-{
-	uint64_t flags = UKP_SA_SIGINFO | UKP_SA_NODEFER | UKP_SA_RESTORER;
-
-	if (sig == UKP_SIGTRAP || old->handler <= UKP_SIG_IGN)
-		return flags | UKP_SA_ONSTACK;
-	return flags | (old->flags & (UKP_SA_ONSTACK | UKP_SA_RESTART));
-}
-
-static int take_signals(struct target *t, struct err *err)
-{
-	uint64_t at = inject_scratch(t->inject, 2 * sizeof(struct ukp_sigaction));
-	struct ukp_sigaction sa;
-	long ret;
-	int sig;
-
-	for (sig = 1; sig < UKP_NR_SIGNALS; sig++) {
-		if (!(UKP_SIGNALS & 1ull << (sig - 1)))
-			continue;
-		ret = inject_syscall(t->inject, SYS_rt_sigaction, sig, 0, at, 8, 0, 0);
-		if (ret || inject_read(t->inject, at, &sa, sizeof(sa)))
-			return err_set(err, ret ? ret : -EIO, "cannot read signal %d of process %d",
-				       sig, t->pid);
-		t->own.old[sig] = t->ctl->old[sig] = sa;
-		sa.flags = our_flags(sig, &sa);
-		sa.handler = t->own.text + agent_offset(sig == UKP_SIGTRAP ? AGENT_TRAP_ENTRY :
-									 AGENT_FAULT_ENTRY);
-		sa.restorer = t->own.text + agent_offset(AGENT_RESTORER);
-		sa.mask = 0;
-		if (inject_write(t->inject, at, &sa, sizeof(sa)))
-			return err_set(err, -EIO, "cannot write to process %d", t->pid);
-		/* Said before it is done: who cleans up compares before undoing. */
-		t->own.taken |= 1ull << (sig - 1);
-		t->ctl->taken = t->own.taken;
-		ret = inject_syscall(t->inject, SYS_rt_sigaction, sig, at, 0, 8, 0, 0);
-		if (ret)
-			return err_set(err, ret, "cannot handle signal %d in process %d: %s", sig,
-				       t->pid, strerror(-ret));
-	}
-	return 0;
-}
-
-/*
- * Where libc keeps a thread's id, counted from its thread pointer: the one
- * place that holds it in every thread.  Unknown (0) where there is none.
- */
-static uint32_t find_tid_offset(struct target *t)
-{
-	enum { WORDS = 512 };
-	static const uint32_t known[] = { 0x2d0, 0x30 };
-	bool fits[WORDS], any = false;
-	uint32_t word[WORDS];
-	size_t i, w;
-
-	memset(fits, true, sizeof(fits));
-	for (i = 0; i < inject_nr_threads(t->inject) && i < 64; i++) {
-		struct inject_thread *th = inject_thread_at(t->inject, i);
-
-		if (!th->regs.fs_base ||
-		    inject_read(t->inject, th->regs.fs_base, word, sizeof(word)))
-			continue;
-		any = true;
-		for (w = 0; w < WORDS; w++)
-			fits[w] = fits[w] && word[w] == (uint32_t)th->ns_tid;
-	}
-	if (!any)
-		return 0;
-	for (i = 0; i < sizeof(known) / sizeof(*known); i++)
-		if (fits[known[i] / 4])
-			return known[i];
-	for (w = 1; w < WORDS; w++)
-		if (fits[w])
-			return w * 4;
-	return 0;
-}
-
-static int plant_internal(struct target *t, struct err *err)
-{
-	static const char *const unwinder[] = { "_Unwind_RaiseException", "_Unwind_ForcedUnwind",
-						"_Unwind_Resume_or_Rethrow", "_Unwind_Backtrace" };
-	size_t i;
-	int ret;
-
-	ret = probe_internal(t, NULL, "sigaction", AGENT_SIGACTION_HIT, err);
-	for (i = 0; !ret && i < sizeof(unwinder) / sizeof(*unwinder); i++)
-		ret = probe_internal(t, NULL, unwinder[i], AGENT_UNWIND_HIT, err);
-	return ret;
-}
-
-static int bring_agent(struct target *t, struct err *err)
-{
-	int ret = check_signals(t, err);
-
-	if (!ret)
-		ret = make_ctl(t, err);
-	if (!ret)
-		ret = write_agent(t, err);
-	if (!ret)
-		ret = make_priv(t, err);
-	if (!ret)
-		ret = make_stubs(t, err);
-	if (!ret) {
-		t->own.tid_off = find_tid_offset(t);
-		t->own.restorer = find_restorer(t);
-		memcpy(t->ctl, &t->own, sizeof(t->own));
-		t->own.magic = UKP_CTL_MAGIC;
-		/* From here on the area is whole: whoever finds it may cure by it. */
-		__atomic_store_n(&t->ctl->magic, UKP_CTL_MAGIC, __ATOMIC_RELEASE);
-		ret = take_signals(t, err);
-	}
-	if (!ret)
-		ret = open_masks(t, err);
-	if (!ret)
-		ret = plant_internal(t, err);
-	return ret;
 }
 
 /* An agent whose broker is gone is taken out first. */
@@ -598,7 +222,7 @@ int target_attach(struct target **ret_t, pid_t pid, struct inject *held, struct 
 	if (!ret)
 		ret = target_begin(t, err);
 	if (!ret) {
-		ret = bring_agent(t, err);
+		ret = target_bring(t, err);
 		target_end(t);
 	}
 	if (ret && t->ctl) {

@@ -3,7 +3,8 @@
  * A target as its broker sees it: the process, the agent in it, and what is
  * planted.  One thread, the one that traces.
  *
- *	target.c   attach: agent in, dispositions taken
+ *	target.c   attach and detach; memory in the target
+ *	bring.c    what an attach brings in
  *	leave.c    the way out, from nothing but what lies in the target
  *	probe.c    from a line of text to a checked probe
  *	plant.c    sites, slots, actions
@@ -25,8 +26,8 @@
 /* One planted address; the broker's own copy, never read back from the target. */
 struct site {
 	uint64_t addr;
-	uint32_t off;	   /* of its struct ukp_site in the control area */
-	uint8_t first;	   /* the byte that the int3 replaced, from the file */
+	uint32_t off;  /* of its struct ukp_site in the control area */
+	uint8_t first; /* the byte that the int3 replaced, from the file */
 	bool armed;
 	struct probe *probes; /* newest first */
 	struct ukp_site plan;
@@ -35,10 +36,10 @@ struct site {
 enum probe_kind { PROBE_ENTRY, PROBE_RETURN, PROBE_LATENCY, PROBE_INTERNAL };
 
 struct probe {
-	struct probe *next;	 /* of its site */
+	struct probe *next;      /* of its site */
 	struct probe *next_mine; /* of its channel */
-	struct site *site;	 /* NULL: not planted (yet, any more) */
-	struct chan *chan;	 /* NULL: internal */
+	struct site *site;       /* NULL: not planted (yet, any more) */
+	struct chan *chan;       /* NULL: internal */
 	enum probe_kind kind;
 	uint32_t id;
 	uint64_t addr;
@@ -50,7 +51,7 @@ struct probe {
 	struct lang_def *def;
 	char *name; /* symbol, for listings */
 	uint64_t name_off;
-	char *module; /* "" in the executable */
+	char *module;            /* "" in the executable */
 	struct ukp_event *event; /* compiled, until planted */
 	struct lang_field *fields;
 	uint32_t err_kind;
@@ -103,6 +104,9 @@ int target_attach(struct target **ret, pid_t pid, struct inject *held, struct er
 int target_detach(struct target *t, struct err *err);
 void target_free(struct target *t);
 
+/* Puts the agent in, dispositions taken; only while held, between begin and end. */
+int target_bring(struct target *t, struct err *err);
+
 /* Stop all threads; nests. */
 int target_hold(struct target *t, struct err *err);
 void target_release(struct target *t);
@@ -113,7 +117,7 @@ void target_end(struct target *t);
 
 /* Remote mmap with a record in the control area; 0 on failure. */
 uint64_t target_map(struct target *t, uint64_t hint, uint64_t len, int prot, int flags, int fd,
-		    enum ukp_map_kind kind, uint32_t arg, struct err *err);
+                    enum ukp_map_kind kind, uint32_t arg, struct err *err);
 void target_unmap(struct target *t, uint64_t addr);
 /* A memfd made in the target and open here too; *remote is closed by the caller. */
 int target_memfd(struct target *t, const char *name, uint64_t size, long *remote, struct err *err);
@@ -151,7 +155,7 @@ int probe_original(struct target *t, uint64_t addr, uint8_t code[UKP_INSN_MAX], 
 struct probe *probe_find(struct chan *c, uint32_t id);
 /* Plant a probe for ourselves at a function, if it is there. */
 int probe_internal(struct target *t, const char *module, const char *sym, uint32_t agent_fn,
-		   struct err *err);
+                   struct err *err);
 void probe_free_all(struct target *t, struct probe *list);
 
 /*
@@ -160,10 +164,10 @@ void probe_free_all(struct target *t, struct probe *list);
  * ctl is a private copy.  Works for an orphaned agent as for our own.
  */
 int leave_target(struct inject *t, struct sym_proc *sym, const struct ukp_ctl *ctl, size_t len,
-		 struct err *err);
+                 struct err *err);
 /* The control area of an agent in this process, copied; -ENOENT: there is none. */
 int leave_find(pid_t pid, int mem_fd, struct sym_proc *sym, struct ukp_ctl **ctl, size_t *len,
-	       struct err *err);
+               struct err *err);
 /* Give instances of one channel's probes their return addresses back, or make them mute. */
 unsigned int leave_mute(struct target *t, const struct chan *c);
 

@@ -14,9 +14,9 @@
 
 #include "session/client.h"
 
-#define BUCKETS	   1024
-#define MAX_NAMES  65536
-#define FRESH_NS   1000000000ull /* names may change */
+#define BUCKETS 1024
+#define MAX_NAMES 65536
+#define FRESH_NS 1000000000ull /* names may change */
 
 struct name {
 	struct name *next;
@@ -128,8 +128,7 @@ static pid_t outer_tid(struct threads *t, uint32_t ns_tid)
 	snprintf(path, sizeof(path), "/proc/%d/task", t->pid);
 	d = opendir(path);
 	while (d && !found && (e = readdir(d)))
-		if (isdigit((unsigned char)e->d_name[0]) &&
-		    inner_tid(t, atoi(e->d_name)) == ns_tid)
+		if (isdigit((unsigned char)e->d_name[0]) && inner_tid(t, atoi(e->d_name)) == ns_tid)
 			found = atoi(e->d_name);
 	if (d)
 		closedir(d);

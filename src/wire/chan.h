@@ -17,20 +17,20 @@
 
 #include <stdint.h>
 
-#define UKP_CHAN_MAGIC	  0x6e616863706b75ull /* "ukpchan" */
-#define UKP_CHAN_VERSION  1
-#define UKP_CHAN_STATS	  65536 /* events and latency functions a channel */
-#define UKP_CHAN_HISTS	  1024
+#define UKP_CHAN_MAGIC 0x6e616863706b75ull /* "ukpchan" */
+#define UKP_CHAN_VERSION 1
+#define UKP_CHAN_STATS 65536 /* events and latency functions a channel */
+#define UKP_CHAN_HISTS 1024
 #define UKP_CHAN_OFF_STATS 4096 /* as the broker lays it out */
 
 enum ukp_miss {
-	UKP_MISS_MAXACTIVE, /* a fixed maxactive was reached */
-	UKP_MISS_ARENA,	    /* no instance left in the arena */
-	UKP_MISS_RING,	    /* the ring was full */
-	UKP_MISS_RECURSION, /* hit inside a handler */
-	UKP_MISS_UNRETURNED,/* still inside the function at detach */
-	UKP_MISS_UNWOUND,   /* left by an exception or longjmp */
-	UKP_MISS_FRAME,	    /* the return slot could not be replaced */
+	UKP_MISS_MAXACTIVE,  /* a fixed maxactive was reached */
+	UKP_MISS_ARENA,      /* no instance left in the arena */
+	UKP_MISS_RING,       /* the ring was full */
+	UKP_MISS_RECURSION,  /* hit inside a handler */
+	UKP_MISS_UNRETURNED, /* still inside the function at detach */
+	UKP_MISS_UNWOUND,    /* left by an exception or longjmp */
+	UKP_MISS_FRAME,      /* the return slot could not be replaced */
 	UKP_MISS_NR,
 };
 

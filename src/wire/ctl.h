@@ -25,9 +25,9 @@
 
 #include "wire/site.h"
 
-#define UKP_CTL_MAGIC	0x6c746370706b75ull /* "ukppctl" */
+#define UKP_CTL_MAGIC 0x6c746370706b75ull /* "ukppctl" */
 #define UKP_CTL_VERSION 1
-#define UKP_CTL_SIZE	(64u << 20) /* address space; pages come with use */
+#define UKP_CTL_SIZE (64u << 20) /* address space; pages come with use */
 
 /* The kernel's struct sigaction. */
 struct ukp_sigaction {
@@ -56,8 +56,8 @@ struct ukp_mapping {
 };
 
 #define UKP_NR_MAPPINGS 256
-#define UKP_NR_MASKS	16 /* different masks that we took SIGTRAP from */
-#define UKP_NR_SIGNALS	32 /* old dispositions, by signal number */
+#define UKP_NR_MASKS 16   /* different masks that we took SIGTRAP from */
+#define UKP_NR_SIGNALS 32 /* old dispositions, by signal number */
 
 enum {
 	UKP_CTL_RDPID = 1,
@@ -84,18 +84,18 @@ struct ukp_ctl {
 	uint32_t flags;
 	uint64_t self; /* its address in the target */
 	uint64_t size;
-	uint64_t priv; /* struct ukp_priv */
-	uint32_t sites; /* offset of the table in force (release/acquire) */
-	uint32_t tid_off; /* of the tid from fs base; 0: unknown */
-	uint64_t stubs;	  /* address of the first */
+	uint64_t priv;       /* struct ukp_priv */
+	uint32_t sites;      /* offset of the table in force (release/acquire) */
+	uint32_t tid_off;    /* of the tid from fs base; 0: unknown */
+	uint64_t stubs;      /* address of the first */
 	uint32_t stub_chunk; /* bytes of the mapped file */
 	uint32_t stubs_per_chunk;
 	uint32_t nr_instances;
-	int32_t broker; /* its pid, informative */
-	uint64_t text;	/* address of the agent */
+	int32_t broker;      /* its pid, informative */
+	uint64_t text;       /* address of the agent */
 	uint64_t start_time; /* of the target, as /proc/PID/stat has it */
-	uint64_t restorer; /* the program's own, for dispositions it sets meanwhile */
-	uint32_t next_free; /* the broker's bump allocator */
+	uint64_t restorer;   /* the program's own, for dispositions it sets meanwhile */
+	uint32_t next_free;  /* the broker's bump allocator */
 	uint32_t nr_mappings;
 	uint64_t mask[UKP_NR_MASKS]; /* as they were, with SIGTRAP */
 	uint32_t nr_masks;

@@ -16,14 +16,14 @@
 enum ukp_fetch_op {
 	UKP_FETCH_END = 0,
 	/* make a value */
-	UKP_FETCH_REG,	    /* imm = byte offset in struct pt_regs */
-	UKP_FETCH_STACKP,   /* the stack pointer */
-	UKP_FETCH_STACK,    /* imm = n: the n-th word of the stack */
+	UKP_FETCH_REG,    /* imm = byte offset in struct pt_regs */
+	UKP_FETCH_STACKP, /* the stack pointer */
+	UKP_FETCH_STACK,  /* imm = n: the n-th word of the stack */
 	UKP_FETCH_RETVAL,
 	UKP_FETCH_DURATION, /* TSC ticks since entry; the reader makes ns of it */
-	UKP_FETCH_IMM,	    /* imm; @SYM and @ADDR too, before a DEREF or ST_MEM */
+	UKP_FETCH_IMM,      /* imm; @SYM and @ADDR too, before a DEREF or ST_MEM */
 	UKP_FETCH_EDATA,    /* imm = index of a word saved at entry */
-	UKP_FETCH_COMM,	    /* nothing: the reader prints the thread's name */
+	UKP_FETCH_COMM,     /* nothing: the reader prints the thread's name */
 	/* go through memory: value = *(u64 *)(value + off) */
 	UKP_FETCH_DEREF,
 	/* store at field offset arg */
@@ -37,15 +37,15 @@ struct ukp_fetch {
 	uint8_t op;
 	uint8_t size;
 	uint16_t field; /* offset in the payload, ST_* */
-	int32_t off;	/* DEREF, ST_MEM, ST_STRING */
+	int32_t off;    /* DEREF, ST_MEM, ST_STRING */
 	uint64_t imm;
 };
 
-#define UKP_EVENT_ARGS	 128  /* MAX_TRACE_ARGS */
-#define UKP_FETCH_MAX	 16   /* steps an argument, FETCH_INSN_MAX */
-#define UKP_STRING_MAX	 1024 /* bytes a string, NUL included */
-#define UKP_EDATA_MAX	 16   /* words saved at entry */
-#define UKP_EVENT_FIXED	 3072 /* bytes of payload before strings */
+#define UKP_EVENT_ARGS 128   /* MAX_TRACE_ARGS */
+#define UKP_FETCH_MAX 16     /* steps an argument, FETCH_INSN_MAX */
+#define UKP_STRING_MAX 1024  /* bytes a string, NUL included */
+#define UKP_EDATA_MAX 16     /* words saved at entry */
+#define UKP_EVENT_FIXED 3072 /* bytes of payload before strings */
 
 enum { UKP_EVENT_RETURN = 1 };
 
@@ -55,11 +55,11 @@ enum { UKP_EVENT_RETURN = 1 };
  * the nr_steps of all arguments, each argument closed by its ST_*.
  */
 struct ukp_event {
-	uint64_t chan;	     /* address of the channel in the target */
-	uint32_t id;	     /* index in the channel: record id and stat row */
-	uint16_t flags;	     /* UKP_EVENT_* */
+	uint64_t chan;  /* address of the channel in the target */
+	uint32_t id;    /* index in the channel: record id and stat row */
+	uint16_t flags; /* UKP_EVENT_* */
 	uint16_t enabled;
-	uint16_t fixed_len;  /* payload bytes before strings */
+	uint16_t fixed_len; /* payload bytes before strings */
 	uint16_t nr_args;
 	uint16_t nr_entry;
 	uint16_t nr_steps;

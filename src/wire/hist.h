@@ -11,10 +11,10 @@
 
 #include <stdint.h>
 
-#define UKP_HIST_SHIFT	 6
-#define UKP_HIST_SUB	 (1u << UKP_HIST_SHIFT)
+#define UKP_HIST_SHIFT 6
+#define UKP_HIST_SUB (1u << UKP_HIST_SHIFT)
 #define UKP_HIST_BUCKETS ((64 - UKP_HIST_SHIFT + 1) * UKP_HIST_SUB)
-#define UKP_HIST_ERRS	 64
+#define UKP_HIST_ERRS 64
 
 enum ukp_err_kind {
 	UKP_ERR_AUTO, /* an int in -4095..-1 */
@@ -25,8 +25,8 @@ enum ukp_err_kind {
 };
 
 struct ukp_hist_err {
-	int64_t value;	/* as the kind reads it: sign-extended */
-	uint64_t count; /* 0: the place is free or just being claimed */
+	int64_t value;    /* as the kind reads it: sign-extended */
+	uint64_t count;   /* 0: the place is free or just being claimed */
 	uint64_t claimed; /* 0 free, 1 value being written, 2 valid */
 };
 
@@ -49,8 +49,7 @@ static inline uint32_t ukp_hist_index(uint64_t v)
 	if (v < 2 * UKP_HIST_SUB)
 		return (uint32_t)v;
 	top = 63 - (uint32_t)__builtin_clzll(v);
-	return (top - UKP_HIST_SHIFT) * UKP_HIST_SUB +
-	       (uint32_t)(v >> (top - UKP_HIST_SHIFT));
+	return (top - UKP_HIST_SHIFT) * UKP_HIST_SUB + (uint32_t)(v >> (top - UKP_HIST_SHIFT));
 }
 
 /* The smallest value of a bucket. */
@@ -67,11 +66,11 @@ static inline uint64_t ukp_hist_low(uint32_t i)
 /* In the control area: what a latency probe does at its returns. */
 struct ukp_latency {
 	uint64_t chan;
-	uint64_t hist;	     /* address of shard 0 in the target */
-	uint64_t stride;     /* bytes to the next shard */
+	uint64_t hist;   /* address of shard 0 in the target */
+	uint64_t stride; /* bytes to the next shard */
 	uint32_t nr_shards;
-	uint32_t id;	     /* stat row in the channel */
-	uint32_t kind;	     /* enum ukp_err_kind */
+	uint32_t id;   /* stat row in the channel */
+	uint32_t kind; /* enum ukp_err_kind */
 	uint32_t enabled;
 };
 

@@ -21,21 +21,21 @@
 
 enum ukp_instance_state {
 	UKP_INST_FREE,
-	UKP_INST_LIVE,	/* its stub is the frame's return address */
+	UKP_INST_LIVE,  /* its stub is the frame's return address */
 	UKP_INST_CHAIN, /* hangs on a live one */
 };
 
 struct ukp_instance {
 	uint64_t ret_addr; /* where the function really returns to */
-	uint64_t frame;	   /* address of the stack word that held it */
-	uint64_t fn;	   /* action at the return */
-	uint64_t ctx;	   /* its context */
-	uint64_t func;	   /* entry address of the probed function */
-	uint64_t tsc;	   /* at entry */
+	uint64_t frame;    /* address of the stack word that held it */
+	uint64_t fn;       /* action at the return */
+	uint64_t ctx;      /* its context */
+	uint64_t func;     /* entry address of the probed function */
+	uint64_t tsc;      /* at entry */
 	uint64_t thread;   /* whose call: ukp_arch_thread() */
 	uint32_t state;
-	uint32_t chain;	   /* LIVE: newest chained index + 1; CHAIN: next; 0: end */
-	uint32_t flags;	   /* UKP_HIT_* at entry */
+	uint32_t chain; /* LIVE: newest chained index + 1; CHAIN: next; 0: end */
+	uint32_t flags; /* UKP_HIT_* at entry */
 	uint32_t reserved;
 	uint64_t data[UKP_EDATA_MAX];
 };

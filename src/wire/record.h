@@ -29,18 +29,18 @@ struct ukp_rec {
 	uint32_t word;
 	uint16_t event; /* index of the event in its channel */
 	uint16_t cpu;
-	uint32_t tid;	/* as the target's own pid namespace has it; 0: unknown */
-	uint32_t seq;	/* one per attempt on this ring, dropped ones included */
+	uint32_t tid; /* as the target's own pid namespace has it; 0: unknown */
+	uint32_t seq; /* one per attempt on this ring, dropped ones included */
 	uint64_t tsc;
 	unsigned char payload[];
 };
 
-#define UKP_REC_LEN(w)	 ((w) & 0x00ffffffu)
-#define UKP_REC_STATE(w) ((w) & 0xff000000u)
-#define UKP_REC_OPEN	 0xa5000000u
-#define UKP_REC_DONE	 0x5a000000u
-#define UKP_REC_PAD	 0xc3000000u /* to the end of the sub-buffer */
+#define UKP_REC_LEN(w) ((w)&0x00ffffffu)
+#define UKP_REC_STATE(w) ((w)&0xff000000u)
+#define UKP_REC_OPEN 0xa5000000u
+#define UKP_REC_DONE 0x5a000000u
+#define UKP_REC_PAD 0xc3000000u /* to the end of the sub-buffer */
 
-#define UKP_REC_MAX	 4096 /* bytes, header included */
+#define UKP_REC_MAX 4096 /* bytes, header included */
 
 #endif

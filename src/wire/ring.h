@@ -43,7 +43,7 @@
 #include <stdint.h>
 
 struct ukp_sub {
-	uint64_t avail;	    /* number that may be entered */
+	uint64_t avail;     /* number that may be entered */
 	uint64_t committed; /* bytes */
 	uint64_t pad[6];    /* a cache line each */
 };

@@ -19,9 +19,9 @@
 
 #include <stdint.h>
 
-#define UKP_INSN_MAX	 15
-#define UKP_SLOT_SIZE	 64 /* bytes of generated code a site, at most */
-#define UKP_SITE_PCS	 8
+#define UKP_INSN_MAX 15
+#define UKP_SLOT_SIZE 64 /* bytes of generated code a site, at most */
+#define UKP_SITE_PCS 8
 
 /*
  * One boundary: at slot + off the original thread would have pc = addr +
@@ -35,23 +35,23 @@ struct ukp_pc {
 };
 
 #define UKP_PC_BEFORE 1 /* the original instruction has not run yet */
-#define UKP_PC_AFTER  2 /* it has */
+#define UKP_PC_AFTER 2  /* it has */
 
 enum {
-	UKP_SITE_CONTROL = 1, /* changes control flow: no fall-through exit */
-	UKP_SITE_POST = 2,    /* the slot ends in the post-handler stub */
-	UKP_SITE_GONE = 4,    /* its text was unmapped */
-	UKP_SITE_INTERNAL = 8,/* planted for ourselves, listed by nobody */
+	UKP_SITE_CONTROL = 1,  /* changes control flow: no fall-through exit */
+	UKP_SITE_POST = 2,     /* the slot ends in the post-handler stub */
+	UKP_SITE_GONE = 4,     /* its text was unmapped */
+	UKP_SITE_INTERNAL = 8, /* planted for ourselves, listed by nobody */
 };
 
 struct ukp_site {
-	uint64_t addr;	 /* of the probed instruction */
-	uint64_t slot;	 /* of its out-of-line copy */
+	uint64_t addr;   /* of the probed instruction */
+	uint64_t slot;   /* of its out-of-line copy */
 	uint32_t action; /* first action, offset in the control area; 0: none */
-	uint8_t len;	 /* of the original instruction */
+	uint8_t len;     /* of the original instruction */
 	uint8_t slot_len;
 	uint8_t npc;
-	uint8_t flags;	 /* UKP_SITE_* */
+	uint8_t flags; /* UKP_SITE_* */
 	uint8_t orig[UKP_INSN_MAX + 1];
 	uint64_t nmissed; /* hits that ran no action */
 	uint64_t reserved;

@@ -33,8 +33,8 @@ long ukp_arch_syscall(long nr, long a, long b, long c, long d)
 	long ret;
 
 	__asm__ volatile("syscall"
-			 : "=a"(ret)
-			 : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10)
-			 : "rcx", "r11", "memory");
+	                 : "=a"(ret)
+	                 : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10)
+	                 : "rcx", "r11", "memory");
 	return ret;
 }
