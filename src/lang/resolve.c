@@ -58,6 +58,14 @@ static void drop_data(struct found *f)
 	f->nr = out;
 }
 
+static bool all_ifunc(const struct found *f)
+{
+	for (size_t i = 0; i < f->nr; i++)
+		if (!f->sym[i].ifunc)
+			return false;
+	return true;
+}
+
 static void look_up(struct found *f, struct sym_proc *proc, struct sym_module *m, const char *name)
 {
 	f->total = sym_lookup(proc, m, name, f->sym, CANDIDATES);
@@ -153,15 +161,16 @@ static int resolve_symbol(const struct lang_place *pl, struct sym_proc *proc, ui
 		                 "%s is data, not a function", pl->sym);
 	if (!m)
 		drop_loader(&f);
-	if (f.total > 1)
-		return not_unique(&f, proc, pl->sym, pl->column, err);
-	*func = f.sym[0];
-	if (func->ifunc)
+	/* Versions of an indirect function (memcpy has two) are no choice for anybody. */
+	if (all_ifunc(&f))
 		return lang_fail(
 			err, -EOPNOTSUPP, LANG_IFUNC, pl->column,
 			"%s only chooses an implementation when it is bound; probe that by "
 			"its name or address (ukprobe funcs lists them)",
 			pl->sym);
+	if (f.total > 1)
+		return not_unique(&f, proc, pl->sym, pl->column, err);
+	*func = f.sym[0];
 	if (func->size && (uint64_t)pl->offset >= func->size)
 		return lang_fail(err, -EINVAL, LANG_BAD_PROBE_ADDR, pl->column,
 		                 "%s is %" PRIu64 " bytes long", pl->sym, func->size);

@@ -41,6 +41,10 @@ static struct sym_map fake_maps[] = {
 	  .path = "/opt/a:b/libfoo.so", .module = &fake_modules[LIBFOO] },
 	{ .start = 0x7f3000000000, .end = 0x7f3000010000, .offset = 0x1000, .r = true, .x = true,
 	  .path = "/bin/busybox", .module = &fake_modules[BUSYBOX] },
+	{ .start = 0x7f4000000000, .end = 0x7f4000001000, .offset = 0x40000, .r = true, .x = true,
+	  .path = "/opt/a:b/libfoo.so", .module = &fake_modules[LIBFOO] },
+	{ .start = 0x7f5000000000, .end = 0x7f5000001000, .offset = 0x40000, .r = true, .x = true,
+	  .path = "/opt/a:b/libfoo.so", .module = &fake_modules[LIBFOO] },
 };
 /* clang-format on */
 
@@ -75,6 +79,13 @@ static const struct sym_symbol fake_symbols[] = {
 	{ .module = &fake_modules[LIBC],
 	  .name = "memcpy",
 	  .addr = 0x7f0000002000,
+	  .size = 0x50,
+	  .func = true,
+	  .ifunc = true,
+	  .global = true },
+	{ .module = &fake_modules[LIBC],
+	  .name = "memcpy",
+	  .addr = 0x7f0000002100,
 	  .size = 0x50,
 	  .func = true,
 	  .ifunc = true,

@@ -89,6 +89,8 @@ static void numbers_follow_the_kernels_rules(void **state)
 	refuses("p vfs_read --4(%di)", -EINVAL, 11, "Invalid dereference offset");
 	refuses("p vfs_read +0()", -EINVAL, 14, "Invalid fetch argument");
 	refuses("p vfs_read $stack99999999999999999999", -ERANGE, 11, "Invalid $-variable");
+	/* a column as the kernel counts it, one short behind two signs */
+	refuses("p vfs_read +-4(%foo)", -EINVAL, 14, "Invalid register name");
 	takes("p vfs_read $stack2048");
 	refuses("p vfs_read $stack2049", -EINVAL, 11, "Invalid stack number");
 }
@@ -126,6 +128,13 @@ static void strings_need_memory(void **state)
 	refuses("r vfs_read $arg1:string", -EINVAL, 17, "String accepts only memory argument");
 }
 
+static void errors_of_the_type_behind_a_dereference_stand_where_the_kernel_has_them(void **state)
+{
+	(void)state;
+	refuses("p:foo vfs_read a=+u0(%si):symstr", -EINVAL, 29, "Symbol String");
+	refuses("p vfs_read +0(%di):b9@0/8", -EINVAL, 22, "Invalid bitfield");
+}
+
 static void valid_but_missing_things_say_so_at_their_place(void **state)
 {
 	(void)state;
@@ -134,6 +143,7 @@ static void valid_but_missing_things_say_so_at_their_place(void **state)
 	refuses("p vfs_read a=\\\"x\"", -EOPNOTSUPP, 13, "immediate strings");
 	refuses("p vfs_read %di:symbol", -EOPNOTSUPP, 15, "symbol");
 	refuses("p vfs_read $arg*", -EOPNOTSUPP, 11, "$arg1 $arg2");
+	refuses("p vfs_read+4 $arg*", -EOPNOTSUPP, 13, "$arg1 $arg2");
 	refuses("p vfs_read count", -EOPNOTSUPP, 11, "BTF is not available");
 	refuses("p vfs_read +0(di)", -EOPNOTSUPP, 14, "%di");
 }
@@ -165,6 +175,8 @@ int main(void)
 		cmocka_unit_test(offsets_that_do_not_fit_are_refused_rather_than_cut),
 		cmocka_unit_test(dereferences_nest_as_deep_as_in_the_kernel),
 		cmocka_unit_test(strings_need_memory),
+		cmocka_unit_test(
+			errors_of_the_type_behind_a_dereference_stand_where_the_kernel_has_them),
 		cmocka_unit_test(valid_but_missing_things_say_so_at_their_place),
 		cmocka_unit_test(a_data_symbol_is_chosen_as_the_program_sees_it),
 	};

@@ -70,6 +70,7 @@ static void a_place_is_found_in_the_process(void **state)
 	lands("p libfoo.so:twice", 0x7f2000000300, "twice");
 	lands("p libc.so.6:0x3000", 0x7f0000001000, "malloc");
 	lands("p /opt/a:b/libfoo.so:0x300", 0x7f2000000300, "twice");
+	lands("p /opt/a:b/libfoo.so:twice", 0x7f2000000300, "twice");
 	lands("p 0x402008", 0x402008, "vfs_write");
 	lands("p 0x405010", 0x405010, "");
 	lands("r 0x405000", 0x405000, "");
@@ -91,6 +92,7 @@ static void an_ambiguous_symbol_lists_what_to_write_instead(void **state)
 	/* two in one module have no name of their own; their places in the file do */
 	refuses("p:x name_show", -EINVAL, 4, "prog:0x5000 (0x404000), prog:0x5100 (0x404100)");
 	lands("p prog:0x5100", 0x404100, "name_show");
+	refuses("p libfoo.so:0x40010", -EINVAL, 2, "mapped 2 times");
 }
 
 static void an_unknown_symbol_is_answered_with_near_names(void **state)
@@ -176,7 +178,7 @@ static void hostile_bytes_do_not_reach_the_terminal(void **state)
 	line_free(&r);
 }
 
-static void too_many_arguments_and_too_long_lines_are_refused(void **state)
+static void too_many_arguments_instances_and_bytes_are_refused(void **state)
 {
 	char text[8192] = "p:foo vfs_read";
 	struct line_result r;
@@ -188,6 +190,7 @@ static void too_many_arguments_and_too_long_lines_are_refused(void **state)
 	assert_int_equal(r.code, 0);
 	assert_int_equal(r.nr_fields, 128);
 	line_free(&r);
+	refuses("r4097 vfs_read", -EINVAL, 1, "Maxactive is too big");
 	strcat(text, " %di");
 	refuses(text, -E2BIG, 15, "Too many arguments");
 	memset(text, 'a', 4095);
@@ -246,7 +249,7 @@ int main(void)
 		cmocka_unit_test(a_trailing_newline_and_a_comment_are_no_part_of_the_definition),
 		cmocka_unit_test(columns_count_in_the_line_with_single_spaces),
 		cmocka_unit_test(hostile_bytes_do_not_reach_the_terminal),
-		cmocka_unit_test(too_many_arguments_and_too_long_lines_are_refused),
+		cmocka_unit_test(too_many_arguments_instances_and_bytes_are_refused),
 		cmocka_unit_test(a_latency_function_may_say_what_an_error_is),
 	};
 
