@@ -198,13 +198,13 @@ static void a_file_of_another_mount_namespace_is_found(void **state)
 		return;
 	}
 	assert_true(help_run("cp %s %s", help_path("t"), self));
-	target_start(&t, self);
+	target_start_as(&t, self, NOBODY);
 	assert_int_equal(setns(old, CLONE_NEWNS), 0);
 	assert_int_equal(fchdir(cwd), 0); /* setns went to the root */
 	close(cwd);
 	close(old);
 	assert_int_equal(access(self, F_OK), -1);
-	check_right(&t);
+	as_nobody(check_right, &t); /* without map_files */
 	target_stop(&t);
 }
 

@@ -134,6 +134,29 @@ static void a_version_selects_one_definition(void **state)
 	assert_int_equal(sym_lookup(self, m, "realpath@GLIBC_9", &old, 1), 0);
 }
 
+/* .dynsym has its versions in tables of their own. */
+static void versions_are_known_without_debug_symbols(void **state)
+{
+	struct sym_module *m = sym_module_find(self, "libc.so.6");
+	size_t old = 0, current = 0;
+	struct symtab t = { 0 };
+
+	if (image_section(m->img, ".symtab")) {
+		print_message("    skipped: this libc has a .symtab\n");
+		return;
+	}
+	symtab_load(&t, m->img, NULL, m->bias, module_fdes(m));
+	for (size_t i = 0; i < t.nr; i++) {
+		if (!t.sym[i].func)
+			continue;
+		assert_non_null(t.sym[i].version);
+		assert_non_null(strstr(t.sym[i].version, "GLIBC"));
+		*(t.sym[i].old ? &old : &current) += 1;
+	}
+	assert_true(old > 10 && current > 1000);
+	symtab_free(&t);
+}
+
 static void two_versions_at_one_address_count_once(void **state)
 {
 	struct sym_module *m = sym_module_find(self, "libc.so.6");
@@ -196,6 +219,7 @@ int main(void)
 		cmocka_unit_test(libc_has_the_functions_that_nm_lists),
 		cmocka_unit_test(every_function_has_a_size_and_resolves_to_its_address),
 		cmocka_unit_test(a_version_selects_one_definition),
+		cmocka_unit_test(versions_are_known_without_debug_symbols),
 		cmocka_unit_test(two_versions_at_one_address_count_once),
 		cmocka_unit_test(names_of_one_address_show_the_plain_one),
 		cmocka_unit_test(more_hits_than_room_are_counted),
