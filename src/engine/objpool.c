@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A sharded stack of free indices.  A pop reads next[] of an index that
- * another may have popped meanwhile; what it read is then of no use, and the
- * tag makes its cmpxchg fail.
+ * another may have popped meanwhile; what it read is then of no use.  Its
+ * cmpxchg fails: the head differs, or the same index came back by a push, and
+ * pushes change the tag.
  */
 #include "engine/objpool.h"
 
@@ -44,7 +45,7 @@ static uint32_t pop_shard(struct ukp_objpool *p, uint32_t shard, uint64_t *seen)
 		below = __atomic_load_n(next_of(p, TOP(head) - 1), __ATOMIC_RELAXED);
 		UKP_STEP();
 		/* Acquire: what the last owner did to its index comes before us. */
-		if (__atomic_compare_exchange_n(at, &head, (TAG(head) + 1) << 32 | below, 0,
+		if (__atomic_compare_exchange_n(at, &head, TAG(head) << 32 | below, 0,
 		                                __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE))
 			return TOP(head) - 1;
 	}

@@ -10,8 +10,8 @@
  *           so pages of next[] are touched by frees only.  May pass n by the
  *           number of threads that found the pool empty at once
  *   head    tag << 32 | index + 1 of the top of a stack (0: empty).  The tag
- *           grows with each change, so a head that looks the same is the same
- *           (but for 2^32 changes during one pop)
+ *           grows with each push, so a head that looks the same is the same
+ *           (but for 2^32 pushes to one shard during one pop)
  *   next    index + 1 of the one below, valid while the index is in a stack
  */
 #ifndef UKP_WIRE_OBJPOOL_H

@@ -41,11 +41,12 @@ static union {
 } pool;
 
 static uint32_t size;         /* of the pool */
-static const char *script[2]; /* '+' pop, '-' push the oldest that it has */
+static const char *script[2]; /* '+' pop, '-' push the oldest that it has, '<' to shard 0 */
 static uint32_t owned[2][8];
 static unsigned int first[2], last[2];
 static uint8_t out[N];
 static unsigned int nr_out, failed;
+static bool used; /* none is fresh at the start, the second one has one, another is in its shard */
 
 static void must(bool ok, const char *what)
 {
@@ -75,9 +76,19 @@ static void actor(int self)
 			i = owned[self][first[self]++];
 			out[i] = 0;
 			nr_out--;
-			ukp_objpool_push(&pool.p, (uint32_t)self, i);
+			ukp_objpool_push(&pool.p, *p == '<' ? 0 : (uint32_t)self, i);
 		}
 	}
+}
+
+static void use_up(void)
+{
+	uint32_t a = ukp_objpool_pop(&pool.p, 1), b = ukp_objpool_pop(&pool.p, 1);
+
+	ukp_objpool_push(&pool.p, 1, a);
+	owned[1][last[1]++] = b;
+	out[b] = 1;
+	nr_out = 1;
 }
 
 /* All that are free can be had, each once. */
@@ -103,6 +114,8 @@ static int run(uint8_t *choice, uint8_t *options, int given, int budget)
 	memset(last, 0, sizeof(last));
 	nr_out = 0;
 	ukp_objpool_init(&pool.p, size, 2);
+	if (used)
+		use_up();
 	co_start(&co[0], actor, 0);
 	co_start(&co[1], actor, 1);
 	for (; !co[0].done || !co[1].done; depth++) {
@@ -160,6 +173,11 @@ static void pops_do_not_fail_while_one_is_free(void **s)
 	assert_int_equal(failed, 0);
 	explore(2, "+-+-+-+-", "+-+-", 4);
 	assert_int_equal(failed, 0);
+	/* The free one moves from the shard that is looked at last to the first. */
+	used = true;
+	explore(2, "+", "<+", 10);
+	assert_int_equal(failed, 0);
+	used = false;
 }
 
 /* --- the real thing --------------------------------------------------------- */
