@@ -79,7 +79,7 @@ static int measure(int threads, int calls, void *(*fn)(void *), const char *name
 		}
 		inject_release(t);
 		held[i] = inject_stop_us(t);
-		usleep(2000);
+		usleep(500);
 	}
 	qsort(held, ROUNDS, sizeof(held[0]), compare);
 	printf("%3d threads %s, %2d calls: median %6.0f us, p90 %6.0f us, worst %6.0f us\n",

@@ -12,7 +12,9 @@
  * unless a handler of the program's runs first: then they return EINTR, as
  * they would have done without us.
  *
- * A struct inject belongs to the thread that made it (ptrace's rule).
+ * A struct inject belongs to the thread that made it (ptrace's rule).  While
+ * it waits, that thread has SIGCHLD blocked; a handler or signalfd of the
+ * caller's sees one afterwards.
  */
 #ifndef UKP_INJECT_INJECT_H
 #define UKP_INJECT_INJECT_H

@@ -79,15 +79,14 @@ void wait_start(struct waiting *w)
 bool wait_nap(struct waiting *w)
 {
 	struct timespec nap = { 0, NAP_NS };
-	siginfo_t si;
 	sigset_t set;
 
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
-	if (sigtimedwait(&set, &si, &nap) < 0)
+	if (sigtimedwait(&set, NULL, &nap) < 0)
 		return errno == EAGAIN;
-	if (si.si_code != CLD_TRAPPED)
-		w->owed = true; /* perhaps about a child that the caller waits for */
+	/* one that the caller waits for may have merged into it: he gets one again */
+	w->owed = true;
 	return false;
 }
 

@@ -3,6 +3,7 @@
 #include "help.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <sys/ptrace.h>
 #include <sys/time.h>
 
@@ -412,6 +413,82 @@ static void a_process_whose_leader_has_ended_can_be_held(void **state)
 	child_status(pid);
 }
 
+static int run_in_namespaces(void *arg)
+{
+	volatile long *inner = arg;
+	pid_t pid;
+
+	if (unshare(CLONE_NEWPID | CLONE_NEWNS))
+		return 1;
+	pid = fork();
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		while (pause())
+			;
+	}
+	*inner = pid;
+	return child_status(pid) == SIGKILL ? 7 : 1;
+}
+
+static void a_process_in_another_pid_namespace_has_its_own_ids(void **state)
+{
+	volatile long *inner = shared_page();
+	struct inject *t;
+	pid_t pid;
+
+	if (geteuid()) {
+		print_message("skipped: needs root to make a namespace\n");
+		skip();
+	}
+	pid = child(run_in_namespaces, (void *)inner);
+	await_word(inner, 1);
+	t = opened(*inner);
+	seized(t);
+	assert_int_equal(inject_thread_at(t, 0)->tid, *inner);
+	assert_int_equal(inject_thread_at(t, 0)->ns_tid, 1);
+	begun(t);
+	assert_int_equal(inject_syscall(t, SYS_gettid, 0, 0, 0, 0, 0, 0), 1);
+	inject_end(t);
+	inject_close(t);
+	kill(*inner, SIGKILL);
+	assert_int_equal(child_status(pid), 7 << 8);
+}
+
+static volatile long sigchld_seen;
+
+static void on_sigchld(int sig)
+{
+	sigchld_seen++;
+}
+
+static int run_end(void *arg)
+{
+	return 0;
+}
+
+static void a_sigchld_handler_of_the_caller_still_hears_of_its_children(void **state)
+{
+	struct job job = { shared_page(), 4, true };
+	pid_t pid = child(run_threads, &job), other;
+	struct inject *t;
+	int i;
+
+	await_word(&job.s->ready, 4);
+	signal(SIGCHLD, on_sigchld);
+	t = opened(pid);
+	for (i = 0; i < 20; i++) {
+		sigchld_seen = 0;
+		other = child(run_end, NULL);
+		seized(t);
+		inject_release(t);
+		await_word(&sigchld_seen, 1);
+		child_status(other);
+	}
+	inject_close(t);
+	signal(SIGCHLD, SIG_DFL);
+	child_kill(pid);
+}
+
 static int run_other_tracer(void *arg)
 {
 	pid_t pid = *(pid_t *)arg;
@@ -469,6 +546,8 @@ int main(void)
 		cmocka_unit_test(a_kill_at_any_moment_ends_in_esrch),
 		cmocka_unit_test(a_vfork_parent_times_out_by_name_and_is_not_touched),
 		cmocka_unit_test(a_process_whose_leader_has_ended_can_be_held),
+		cmocka_unit_test(a_process_in_another_pid_namespace_has_its_own_ids),
+		cmocka_unit_test(a_sigchld_handler_of_the_caller_still_hears_of_its_children),
 		cmocka_unit_test(another_tracer_is_named),
 		cmocka_unit_test(the_exit_status_of_ones_own_child_is_left_to_its_parent),
 	};
