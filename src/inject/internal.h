@@ -107,6 +107,7 @@ int seize_rights(struct inject *t, pid_t tid, int error, struct err *err);
 int thread_add(struct inject *t, pid_t tid);       /* already seized */
 int seize_rest(struct inject *t, struct err *err); /* all who aren't in the list yet */
 void seize_reap(struct inject *t);
+size_t seize_count(const struct inject *t); /* stopped threads: the first in the list */
 
 /* mem.c */
 int mem_open(struct inject *t, struct err *err);

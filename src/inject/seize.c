@@ -28,7 +28,6 @@
 
 #ifndef PTRACE_GETSIGMASK
 #define PTRACE_GETSIGMASK 0x420a
-#define PTRACE_SETSIGMASK 0x420b
 #endif
 
 /* Threads keep their order in the folder: the search starts where the last ended. */
@@ -345,7 +344,7 @@ static void let_go(struct inject *t)
 }
 
 /* A killed thread is removed from the list of the held, but reaped in the end. */
-static size_t count_stopped(const struct inject *t)
+size_t seize_count(const struct inject *t)
 {
 	size_t i, n = 0;
 
@@ -397,7 +396,7 @@ int seize_rest(struct inject *t, struct err *err)
 
 	while (!ret && again)
 		ret = seize_round(t, deadline, &again, err);
-	if (!ret && !count_stopped(t))
+	if (!ret && !seize_count(t))
 		ret = err_set(err, -ESRCH, "process %d has ended", t->pid);
 	if (ret) {
 		let_go(t);
@@ -445,60 +444,4 @@ size_t inject_settle(struct inject *t)
 			t->threads[i].state = THREAD_GONE;
 	forget_gone(t);
 	return t->nr;
-}
-
-uint64_t inject_stop_us(const struct inject *t)
-{
-	return t->stopped_for;
-}
-
-bool inject_held(const struct inject *t)
-{
-	return t->held;
-}
-
-size_t inject_nr_threads(const struct inject *t)
-{
-	return t->held ? count_stopped(t) : 0;
-}
-
-struct inject_thread *inject_thread_at(struct inject *t, size_t i)
-{
-	return &t->threads[i].pub;
-}
-
-int inject_set_regs(struct inject *t, size_t i, const struct user_regs_struct *regs)
-{
-	struct thread *th = &t->threads[i];
-
-	if (!t->held || i >= t->nr || th->state != THREAD_STOPPED)
-		return -EINVAL;
-	if (t->remote.active && t->remote.worker == i)
-		t->remote.saved = *regs; /* put in place by inject_end() */
-	else if (ptrace(PTRACE_SETREGS, th->pub.tid, 0, regs))
-		return -errno;
-	th->pub.regs = *regs;
-	return 0;
-}
-
-int inject_set_mask(struct inject *t, size_t i, uint64_t mask)
-{
-	struct thread *th = &t->threads[i];
-
-	if (!t->held || i >= t->nr || th->state != THREAD_STOPPED)
-		return -EINVAL;
-	if (t->remote.active && t->remote.worker == i)
-		t->remote.sigblk = mask; /* put in place by inject_end() */
-	else if (ptrace(PTRACE_SETSIGMASK, th->pub.tid, sizeof(mask), &mask))
-		return -errno;
-	th->pub.sigblk = mask;
-	return 0;
-}
-
-/* Let go entirely: signals, stops and other tracers meet a free process meanwhile. */
-int inject_breathe(struct inject *t, unsigned int us, struct err *err)
-{
-	inject_release(t);
-	usleep(us);
-	return inject_seize(t, err);
 }

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/* The threads of a held process: what they are, and changing where they go on. */
+#include "inject/internal.h"
+
+#include <sys/ptrace.h>
+#include <unistd.h>
+
+#ifndef PTRACE_SETSIGMASK
+#define PTRACE_SETSIGMASK 0x420b
+#endif
+
+uint64_t inject_stop_us(const struct inject *t)
+{
+	return t->stopped_for;
+}
+
+bool inject_held(const struct inject *t)
+{
+	return t->held;
+}
+
+size_t inject_nr_threads(const struct inject *t)
+{
+	return t->held ? seize_count(t) : 0;
+}
+
+struct inject_thread *inject_thread_at(struct inject *t, size_t i)
+{
+	return &t->threads[i].pub;
+}
+
+int inject_set_regs(struct inject *t, size_t i, const struct user_regs_struct *regs)
+{
+	struct thread *th = &t->threads[i];
+
+	if (!t->held || i >= t->nr || th->state != THREAD_STOPPED)
+		return -EINVAL;
+	if (t->remote.active && t->remote.worker == i)
+		t->remote.saved = *regs; /* put in place by inject_end() */
+	else if (ptrace(PTRACE_SETREGS, th->pub.tid, 0, regs))
+		return -errno;
+	th->pub.regs = *regs;
+	return 0;
+}
+
+int inject_set_mask(struct inject *t, size_t i, uint64_t mask)
+{
+	struct thread *th = &t->threads[i];
+
+	if (!t->held || i >= t->nr || th->state != THREAD_STOPPED)
+		return -EINVAL;
+	if (t->remote.active && t->remote.worker == i)
+		t->remote.sigblk = mask; /* put in place by inject_end() */
+	else if (ptrace(PTRACE_SETSIGMASK, th->pub.tid, sizeof(mask), &mask))
+		return -errno;
+	th->pub.sigblk = mask;
+	return 0;
+}
+
+/* Let go entirely: signals, stops and other tracers meet a free process meanwhile. */
+int inject_breathe(struct inject *t, unsigned int us, struct err *err)
+{
+	inject_release(t);
+	usleep(us);
+	return inject_seize(t, err);
+}
