@@ -46,9 +46,24 @@ $(O)/tests/unit/front/%: tests/unit/front/%.c $(O)/tests/unit/front/fake_session
 		$(O)/test.a $(test_libs)
 
 unit: $(unit_bin)
-	@set -e; for t in $(unit_bin); do echo "== $$t"; $$t; done
+	@tests/run.sh $(unit_bin)
 
-.PHONY: all unit
+# Under ASan and UBSan: what runs in our own processes and reads foreign bytes.
+san_bin := $(filter $(O)/tests/unit/plan/% $(O)/tests/unit/sym/% $(O)/tests/unit/lang/% \
+	$(O)/tests/unit/wire/% $(O)/tests/unit/base/% $(O)/tests/unit/front/%,$(unit_bin))
+san-tests: $(san_bin)
+
+# Fuzz drivers, run for FUZZ_SECONDS each on the kept corpus.
+FUZZ_SECONDS ?= 10
+fuzz_bin := $(patsubst tests/fuzz/%.c,$(O)/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
+
+$(O)/tests/fuzz/%: tests/fuzz/%.c
+	@mkdir -p $(@D)
+	clang -std=gnu11 -D_GNU_SOURCE -g -O1 -Isrc -Iinclude -Itests -fsanitize=fuzzer,address,undefined \
+		-fno-sanitize-recover=undefined -DUKP_PREFIX='""' -o $@ $< \
+		$(wildcard src/base/*.c src/plan/*.c src/plan/x86/*.c src/sym/*.c src/lang/*.c src/wire/*.c) $(LIBS)
+
+.PHONY: all unit san-tests
 
 # --- the agent ---------------------------------------------------------------
 # Linked at 0; tests/lint/agent.sh links it elsewhere too and compares, so that
@@ -79,3 +94,19 @@ demo:
 	@O=$(O) scripts/demo.sh
 
 .PHONY: demo
+
+lint := $(wildcard tests/lint/*.sh)
+e2e  := $(filter-out tests/e2e/lib.sh tests/e2e/run.sh,$(wildcard tests/e2e/*.sh))
+
+# Everything is built by gcc and by clang without a warning, then all tests run:
+# lint, unit, unit under sanitizers, fuzzers for some seconds, scenarios, and
+# the command on real programs.
+check:
+	@scripts/deps.sh build demo check
+	@$(MAKE) --no-print-directory -s -j2 WERROR=-Werror all $(unit_bin) $(scenario_bin) $(fuzz_bin)
+	@$(MAKE) --no-print-directory -s -j2 WERROR=-Werror CC=clang O=$(O)/clang all
+	@$(MAKE) --no-print-directory -s -j2 WERROR=-Werror SAN=1 O=$(O)/san san-tests
+	@O=$(O) FUZZ_SECONDS=$(FUZZ_SECONDS) tests/run.sh $(lint) $(unit_bin) \
+		$(subst $(O)/,$(O)/san/,$(san_bin)) tests/fuzz/run.sh $(scenario_bin) $(e2e)
+
+.PHONY: check
