@@ -295,6 +295,12 @@ static int await_wakefulness(struct inject *t, int64_t deadline, struct err *err
 	return ret;
 }
 
+/* A leader that has ended while others live: not to be waited for before they end. */
+static bool is_left_behind(const struct inject *t)
+{
+	return wait_dead(t, t->pid) && proc_live_tid(t->pid);
+}
+
 /* Waits a moment for the ends of threads that were killed: they are ours to reap. */
 void seize_reap(struct inject *t)
 {
@@ -313,9 +319,9 @@ void seize_reap(struct inject *t)
 			if (th->state != THREAD_DYING)
 				continue;
 			look_at(t, th);
-			/* a leader ends after all others; while they live it is waited for later */
+			/* who lives on without its leader ends later, and so does that */
 			left |= th->state == THREAD_DYING &&
-			        (th->pub.tid != t->pid || !proc_live_tid(t->pid));
+			        (th->pub.tid != t->pid || !is_left_behind(t));
 		}
 		if (left)
 			wait_nap(&w);
