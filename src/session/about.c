@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "session/client.h"
-#include "session/deny.h"
+#include "patch/deny.h"
 #include "session/target.h"
 
 static __thread char why_text[ERR_TEXT];

@@ -4,7 +4,6 @@
  * area, the agent's code, the instances, the stubs, the dispositions, and the
  * probes that we plant for ourselves.
  */
-#include <cpuid.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,22 +14,10 @@
 
 #include "agent/agent.h"
 #include "engine/signal.h"
+#include "patch/area.h"
 #include "session/proto.h"
 #include "session/target.h"
 #include "wire/instance.h"
-
-#define PAGE 4096ull
-#define NR_INSTANCES (1u << 20)
-#define STUB_CHUNK (256u << 10)
-#define STUBS_PER_CHUNK (STUB_CHUNK / 8 - 4) /* the last 32 bytes are the way out */
-#define NR_CHUNKS ((NR_INSTANCES + STUBS_PER_CHUNK - 1) / STUBS_PER_CHUNK)
-#define POOL_SHARDS 16
-#define MADV_WIPEONFORK_ 18
-
-static uint64_t page_up(uint64_t n)
-{
-	return (n + PAGE - 1) & ~(PAGE - 1);
-}
 
 /*
  * A breakpoint met with SIGTRAP blocked kills.  Threads that a library keeps
@@ -120,17 +107,8 @@ static int make_ctl(struct target *t, struct err *err)
 	t->own.size = UKP_CTL_SIZE;
 	t->own.broker = getpid();
 	t->own.start_time = proto_start_time(t->pid);
-	t->own.next_free = page_up(sizeof(*ctl));
+	t->own.next_free = area_page_up(sizeof(*ctl));
 	return 0;
-}
-
-static uint32_t cpu_flags(void)
-{
-	uint32_t a, b, c, d, flags = UKP_CTL_DIRECT;
-
-	if (__get_cpuid_count(7, 0, &a, &b, &c, &d) && (c & 1u << 22))
-		flags |= UKP_CTL_RDPID;
-	return flags;
 }
 
 static int write_agent(struct target *t, struct err *err)
@@ -140,8 +118,8 @@ static int write_agent(struct target *t, struct err *err)
 	uint64_t addr;
 	int ret;
 
-	addr = target_map(t, 0, page_up(len), PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS,
-	                  -1, UKP_MAP_TEXT, 0, err);
+	addr = target_map(t, 0, area_page_up(len), PROT_READ | PROT_EXEC,
+	                  MAP_PRIVATE | MAP_ANONYMOUS, -1, UKP_MAP_TEXT, 0, err);
 	if (!addr)
 		return err->code;
 	image = malloc(len);
@@ -157,68 +135,46 @@ static int write_agent(struct target *t, struct err *err)
 		               "/proc/PID/mem (proc_mem.force_override)?",
 		               t->pid, strerror(-ret));
 	t->own.text = addr;
-	t->own.flags = cpu_flags();
+	t->own.flags = area_cpu_flags();
 	return 0;
 }
 
 /* The page that fork wipes, and the instances with their pool. */
 static int make_priv(struct target *t, struct err *err)
 {
-	uint64_t pool = page_up(sizeof(struct ukp_priv));
-	uint64_t insts = pool + page_up(ukp_objpool_size(NR_INSTANCES, POOL_SHARDS));
-	uint64_t size = insts + page_up((uint64_t)NR_INSTANCES * sizeof(struct ukp_instance));
-	struct ukp_priv priv = {
-		.alive = 1, .off_instances = insts, .off_pool = pool, .size = size
-	};
-	struct ukp_objpool head = { .n = NR_INSTANCES, .nr_shards = POOL_SHARDS };
+	struct ukp_objpool pool;
+	struct ukp_priv priv;
 	uint64_t addr;
 	long ret;
 
-	addr = target_map(t, 0, size, PROT_READ | PROT_WRITE,
+	area_layout(&priv, &pool, AREA_INSTANCES);
+	addr = target_map(t, 0, priv.size, PROT_READ | PROT_WRITE,
 	                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, UKP_MAP_PRIV, 0, err);
 	if (!addr)
 		return err->code;
-	ret = inject_syscall(t->inject, SYS_madvise, addr, PAGE, MADV_WIPEONFORK_, 0, 0, 0);
+	ret = inject_syscall(t->inject, SYS_madvise, addr, AREA_PAGE, AREA_WIPEONFORK, 0, 0, 0);
 	if (ret)
 		return err_set(err, ret,
 		               "the kernel cannot wipe a page on fork (needs Linux 4.14)");
-	head.off_next = ukp_objpool_size(NR_INSTANCES, POOL_SHARDS) -
-	                (((uint64_t)NR_INSTANCES * sizeof(uint32_t) + 63) & ~63ull);
 	ret = inject_write(t->inject, addr, &priv, sizeof(priv));
 	if (!ret)
-		ret = inject_write(t->inject, addr + pool, &head, sizeof(head));
+		ret = inject_write(t->inject, addr + priv.off_pool, &pool, sizeof(pool));
 	if (ret)
 		return err_set(err, ret, "cannot write to process %d: %s", t->pid, strerror(-ret));
 	t->own.priv = addr;
-	t->own.nr_instances = NR_INSTANCES;
+	t->own.nr_instances = AREA_INSTANCES;
 	return 0;
 }
 
-/*
- * One file with as many stubs as it holds and their way out, mapped again and
- * again: the stubs' calls are relative and the address at the end absolute, so
- * every mapping of it is right.
- */
 static int fill_stubs(int fd, uint64_t return_entry)
 {
-	static const unsigned char way_out[] = { 0xff, 0x25, 0x02, 0x00, 0x00, 0x00, 0xcc, 0xcc };
-	unsigned char *p;
-	uint32_t i;
+	unsigned char *p = malloc(AREA_STUB_CHUNK);
 	int ret;
 
-	p = malloc(STUB_CHUNK);
 	if (!p)
 		return -ENOMEM;
-	memset(p, 0xcc, STUB_CHUNK);
-	for (i = 0; i < STUBS_PER_CHUNK; i++) {
-		int32_t rel = (int32_t)((STUBS_PER_CHUNK - i) * 8) - 5;
-
-		p[i * 8] = 0xe8; /* call way_out */
-		memcpy(p + i * 8 + 1, &rel, 4);
-	}
-	memcpy(p + STUBS_PER_CHUNK * 8, way_out, sizeof(way_out)); /* jmp *2(%rip) */
-	memcpy(p + STUBS_PER_CHUNK * 8 + 8, &return_entry, 8);
-	ret = pwrite(fd, p, STUB_CHUNK, 0) == STUB_CHUNK ? 0 : -EIO;
+	area_stubs(p, return_entry);
+	ret = pwrite(fd, p, AREA_STUB_CHUNK, 0) == AREA_STUB_CHUNK ? 0 : -EIO;
 	free(p);
 	return ret;
 }
@@ -230,19 +186,19 @@ static int make_stubs(struct target *t, struct err *err)
 	long remote, ret;
 	int fd;
 
-	fd = target_memfd(t, "ukprobes-stubs", STUB_CHUNK, &remote, err);
+	fd = target_memfd(t, "ukprobes-stubs", AREA_STUB_CHUNK, &remote, err);
 	if (fd < 0)
 		return fd;
 	ret = fill_stubs(fd, t->own.text + agent_offset(AGENT_RETURN_ENTRY));
 	close(fd);
 	base = ret ? 0
-	           : target_map(t, 0, (uint64_t)NR_CHUNKS * STUB_CHUNK, PROT_NONE,
+	           : target_map(t, 0, (uint64_t)AREA_CHUNKS * AREA_STUB_CHUNK, PROT_NONE,
 	                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, UKP_MAP_STUBS, 0,
 	                        err);
-	for (i = 0; i < NR_CHUNKS && base && ret >= 0; i++)
-		ret = inject_syscall(t->inject, SYS_mmap, base + (uint64_t)i * STUB_CHUNK,
-		                     STUB_CHUNK, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED,
-		                     remote, 0);
+	for (i = 0; i < AREA_CHUNKS && base && ret >= 0; i++)
+		ret = inject_syscall(t->inject, SYS_mmap, base + (uint64_t)i * AREA_STUB_CHUNK,
+		                     AREA_STUB_CHUNK, PROT_READ | PROT_EXEC,
+		                     MAP_PRIVATE | MAP_FIXED, remote, 0);
 	inject_syscall(t->inject, SYS_close, remote, 0, 0, 0, 0, 0);
 	if (ret < 0 && ret > -4096)
 		return err_set(err, ret, "cannot map executable memory in process %d: %s", t->pid,
@@ -250,8 +206,8 @@ static int make_stubs(struct target *t, struct err *err)
 	if (!base)
 		return err->code;
 	t->own.stubs = base;
-	t->own.stub_chunk = STUB_CHUNK;
-	t->own.stubs_per_chunk = STUBS_PER_CHUNK;
+	t->own.stub_chunk = AREA_STUB_CHUNK;
+	t->own.stubs_per_chunk = AREA_STUBS_PER_CHUNK;
 	return 0;
 }
 
@@ -282,16 +238,6 @@ static uint64_t find_restorer(struct target *t)
 	return 0;
 }
 
-/* Fault handlers stand on the stack that the program chose for its own. */
-static uint64_t our_flags(int sig, const struct ukp_sigaction *old)
-{
-	uint64_t flags = UKP_SA_SIGINFO | UKP_SA_NODEFER | UKP_SA_RESTORER;
-
-	if (sig == UKP_SIGTRAP || old->handler <= UKP_SIG_IGN)
-		return flags | UKP_SA_ONSTACK;
-	return flags | (old->flags & (UKP_SA_ONSTACK | UKP_SA_RESTART));
-}
-
 static int take_signals(struct target *t, struct err *err)
 {
 	uint64_t at = inject_scratch(t->inject, 2 * sizeof(struct ukp_sigaction));
@@ -307,7 +253,7 @@ static int take_signals(struct target *t, struct err *err)
 			return err_set(err, ret ? ret : -EIO, "cannot read signal %d of process %d",
 			               sig, t->pid);
 		t->own.old[sig] = t->ctl->old[sig] = sa;
-		sa.flags = our_flags(sig, &sa);
+		sa.flags = area_signal_flags(sig, &sa);
 		sa.handler = t->own.text + agent_offset(sig == UKP_SIGTRAP ? AGENT_TRAP_ENTRY
 		                                                           : AGENT_FAULT_ENTRY);
 		sa.restorer = t->own.text + agent_offset(AGENT_RESTORER);

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "inject/inject.h"
-#include "session/deny.h"
+#include "patch/deny.h"
 #include "ukprobes/session.h"
 
 struct report {

@@ -13,8 +13,10 @@
 #include <string.h>
 
 #include "agent/agent.h"
+#include "patch/area.h"
+#include "patch/place.h"
 #include "plan/plan.h"
-#include "session/slots.h"
+#include "patch/slots.h"
 #include "session/target.h"
 
 static uint64_t page_up(uint64_t n)
@@ -32,17 +34,6 @@ static struct site *find_site(struct target *t, uint64_t addr)
 	return NULL;
 }
 
-static void table_put(struct ukp_site_table *tab, uint32_t mask, const struct site *s)
-{
-	uint32_t i = ukp_site_hash(s->addr), n;
-
-	/* Bounded: the target may have filled what we left free. */
-	for (n = 0; n <= mask && tab->site[i & mask]; n++)
-		i++;
-	/* Release: the site is complete before the table names it. */
-	__atomic_store_n(&tab->site[i & mask], s->off, __ATOMIC_RELEASE);
-}
-
 /* Room for one more; readers see the old table or the new one. */
 static int table_grow(struct target *t)
 {
@@ -58,7 +49,7 @@ static int table_grow(struct target *t)
 	tab = target_at(t, off);
 	tab->mask = entries - 1;
 	for (i = 0; i < t->nr_sites; i++)
-		table_put(tab, entries - 1, t->sites[i]);
+		area_table_put(tab, entries - 1, t->sites[i]->addr, t->sites[i]->off);
 	t->own.sites = off;
 	t->table_mask = entries - 1;
 	__atomic_store_n(&t->ctl->sites, off, __ATOMIC_RELEASE);
@@ -72,7 +63,7 @@ static int write_slot(struct target *t, struct site *s, struct err *err)
 	enum plan_refusal why;
 	int ret;
 
-	ret = probe_original(t, s->addr, code, &req.avail);
+	ret = place_original(t->sym, s->addr, code, &req.avail);
 	if (ret)
 		return err_set(err, ret, "cannot read the original code at %#lx", s->addr);
 	req.slot = slots_get(t->slots, s->addr, err);
@@ -125,7 +116,7 @@ static int new_site(struct target *t, uint64_t addr, struct site **ret_s, struct
 		return ret;
 	}
 	memcpy(target_at(t, s->off), &s->plan, sizeof(s->plan));
-	table_put(target_at(t, t->own.sites), t->table_mask, s);
+	area_table_put(target_at(t, t->own.sites), t->table_mask, s->addr, s->off);
 	t->table_used++;
 	t->sites[t->nr_sites++] = s;
 	*ret_s = s;

@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/plan.h"
-#include "session/deny.h"
+#include "patch/place.h"
 #include "session/target.h"
 
 static void probe_free(struct probe *p)
@@ -44,130 +43,35 @@ struct probe *probe_find(struct chan *c, uint32_t id)
 	return NULL;
 }
 
-static int check_map(struct target *t, uint64_t addr, int column, struct err *err)
+static bool planted(const struct target *t, uint64_t addr)
 {
-	const struct sym_map *m = sym_map_find(t->sym, addr);
-
-	if (!m || !m->x)
-		return err_at(err, -EINVAL, column,
-		              "Invalid probed address or symbol: %#" PRIx64
-		              " is not executable memory",
-		              addr);
-	if (!strcmp(m->path, "[vsyscall]") || !m->module)
-		return err_at(
-			err, -EINVAL, column,
-			"Failed to register probe event: %#" PRIx64
-			" is in %s, not in a file's code; only code that can be compared with "
-			"its file is probed",
-			addr, m->path[0] ? m->path : "anonymous memory");
-	if (m->w)
-		return err_at(err, -EINVAL, column,
-		              "Failed to register probe event: %#" PRIx64
-		              " is in writable code, which may change under a probe",
-		              addr);
-	if (m->shared)
-		return err_at(err, -EINVAL, column,
-		              "Failed to register probe event: %s is mapped shared, a probe would "
-		              "change the file",
-		              m->path);
-	return 0;
-}
-
-/* From where a linear decode is sure to be on boundaries. */
-static uint64_t decode_start(struct target *t, uint64_t addr, bool *signal)
-{
-	uint64_t start, end;
-	const struct sym_map *m;
-	struct sym_symbol s;
-	uint64_t off;
-
-	*signal = false;
-	if (!sym_bounds(t->sym, addr, &start, &end, signal))
-		return start;
-	if (sym_resolve(t->sym, addr, &s, &off))
-		return s.addr;
-	m = sym_map_find(t->sym, addr);
-	return m ? m->start : addr;
-}
-
-static int check_boundary(struct target *t, uint64_t addr, int column, struct err *err)
-{
-	enum plan_refusal why;
-	uint64_t start;
-	uint8_t *code;
-	bool signal;
-	size_t len;
-	int ret;
-
-	start = decode_start(t, addr, &signal);
-	if (signal)
-		return err_at(err, -EINVAL, column,
-		              "Failed to register probe event: signal handlers return through this "
-		              "code, unwinders know it by its bytes");
-	len = addr - start + UKP_INSN_MAX;
-	code = malloc(len);
-	if (!code)
-		return err_set(err, -ENOMEM, "out of memory");
-	while (len > addr - start && sym_original(t->sym, start, code, len))
-		len--;
-	why = len > addr - start ? plan_boundary(code, len, start, addr) : PLAN_UNDECODABLE;
-	free(code);
-	ret = plan_errno(why);
-	if (why == PLAN_NOT_BOUNDARY)
-		return err_at(err, ret, column, "Probe point is not an instruction boundary");
-	if (why != PLAN_OK)
-		return err_at(err, ret, column, "Failed to register probe event: %s",
-		              plan_reason(why));
-	return 0;
-}
-
-int probe_original(struct target *t, uint64_t addr, uint8_t code[UKP_INSN_MAX], size_t *len)
-{
-	*len = UKP_INSN_MAX;
-	while (*len && sym_original(t->sym, addr, code, *len))
-		--*len;
-	return *len ? 0 : -EIO;
-}
-
-/* A trial copy: most refusals do not depend on where the slot lies. */
-static int check_plan(struct target *t, uint64_t addr, int column, struct err *err)
-{
-	uint8_t code[UKP_INSN_MAX], now[UKP_INSN_MAX], out[UKP_SLOT_SIZE];
-	struct plan_request req = { .code = code, .addr = addr, .slot = addr + (16u << 20) };
-	struct ukp_site site = { 0 };
-	enum plan_refusal why;
 	size_t i;
 
-	if (probe_original(t, addr, code, &req.avail))
-		return err_at(err, -EIO, column,
-		              "Failed to register probe event: the file's bytes "
-		              "at this place cannot be read");
-	why = plan_copy(&req, out, &site);
-	if (why != PLAN_OK && why != PLAN_OUT_OF_REACH)
-		return err_at(err, plan_errno(why), column, "Failed to register probe event: %s",
-		              plan_reason(why));
 	for (i = 0; i < t->nr_sites; i++)
 		if (t->sites[i]->addr == addr)
-			return 0;
-	if (!inject_read(t->inject, addr, now, site.len) && memcmp(now, code, site.len))
-		return err_at(err, -EBUSY, column,
-		              "Failed to register probe event: the bytes in memory differ from the "
-		              "file's, someone else has changed them");
-	return 0;
+			return true;
+	return false;
+}
+
+/* The file's bytes must be there, but for those that we have changed. */
+static int check_memory(struct target *t, uint64_t addr, int column, struct err *err)
+{
+	uint8_t code[UKP_INSN_MAX], now[UKP_INSN_MAX];
+	size_t len = place_length(t->sym, addr, code);
+
+	if (!len || planted(t, addr) || inject_read(t->inject, addr, now, len) ||
+	    !memcmp(now, code, len))
+		return 0;
+	return err_at(err, -EBUSY, column,
+	              "Failed to register probe event: the bytes in memory differ from the file's, "
+	              "someone else has changed them");
 }
 
 static int check_place(struct target *t, uint64_t addr, bool ret_probe, int column, struct err *err)
 {
-	const char *why;
-	int ret = check_map(t, addr, column, err);
+	int ret = place_check(t->sym, addr, ret_probe, column, err);
 
-	if (ret)
-		return ret;
-	why = deny_check(t->sym, addr, ret_probe);
-	if (why)
-		return err_at(err, -EINVAL, column, "Failed to register probe event: %s", why);
-	ret = check_boundary(t, addr, column, err);
-	return ret ? ret : check_plan(t, addr, column, err);
+	return ret ? ret : check_memory(t, addr, column, err);
 }
 
 static int name_probe(struct target *t, struct probe *p)

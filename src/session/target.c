@@ -19,7 +19,7 @@
 #include "agent/agent.h"
 #include "engine/signal.h"
 #include "session/proto.h"
-#include "session/slots.h"
+#include "patch/slots.h"
 #include "wire/instance.h"
 
 #define MFD_CLOEXEC_EXEC 0x11 /* MFD_CLOEXEC | MFD_EXEC, which needs Linux 6.3 */
@@ -196,6 +196,13 @@ static int leave(struct target *t, struct err *err)
 	return ret;
 }
 
+static uint64_t map_slots(void *arg, uint64_t hint, uint64_t len, struct err *err)
+{
+	return target_map(arg, hint, len, PROT_READ | PROT_EXEC,
+	                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, UKP_MAP_SLOTS, 0,
+	                  err);
+}
+
 int target_attach(struct target **ret_t, pid_t pid, struct inject *held, struct err *err)
 {
 	struct target *t = calloc(1, sizeof(*t));
@@ -211,7 +218,7 @@ int target_attach(struct target **ret_t, pid_t pid, struct inject *held, struct 
 	if (!ret)
 		ret = sym_open(&t->sym, pid, err);
 	if (!ret)
-		ret = slots_open(&t->slots, t);
+		ret = slots_open(&t->slots, t->sym, map_slots, t);
 	if (!ret)
 		ret = target_hold(t, err);
 	if (ret) {

@@ -150,8 +150,6 @@ int probe_enable(struct chan *c, uint32_t id, bool on, struct err *err);
 /* One at a time, between hold and begin. */
 int probe_plant(struct target *t, struct probe *p, struct err *err);
 void probe_unplant(struct probe *p);
-/* As many of the file's bytes at addr as there are, at most UKP_INSN_MAX. */
-int probe_original(struct target *t, uint64_t addr, uint8_t code[UKP_INSN_MAX], size_t *len);
 struct probe *probe_find(struct chan *c, uint32_t id);
 /* Plant a probe for ourselves at a function, if it is there. */
 int probe_internal(struct target *t, const char *module, const char *sym, uint32_t agent_fn,

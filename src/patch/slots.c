@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Slot arenas: one or more a module, filled from the start. */
-#include "session/slots.h"
+#include "patch/slots.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "patch/near.h"
 
@@ -18,16 +17,20 @@ struct arena {
 };
 
 struct slots {
-	struct target *target;
+	struct sym_proc *sym;
+	slots_map_fn map;
+	void *arg;
 	struct arena *arenas;
 };
 
-int slots_open(struct slots **ret, struct target *t)
+int slots_open(struct slots **ret, struct sym_proc *sym, slots_map_fn map, void *arg)
 {
 	*ret = calloc(1, sizeof(**ret));
 	if (!*ret)
 		return -ENOMEM;
-	(*ret)->target = t;
+	(*ret)->sym = sym;
+	(*ret)->map = map;
+	(*ret)->arg = arg;
 	return 0;
 }
 
@@ -43,14 +46,14 @@ void slots_close(struct slots *s)
 }
 
 /* All mappings of the file that addr belongs to: code reaches its data, too. */
-static void module_range(struct target *t, const struct sym_map *at, uint64_t *lo, uint64_t *hi)
+static void module_range(struct sym_proc *sym, const struct sym_map *at, uint64_t *lo, uint64_t *hi)
 {
 	size_t i;
 
 	*lo = at->start;
 	*hi = at->end;
-	for (i = 0; at->inode && i < sym_nr_maps(t->sym); i++) {
-		const struct sym_map *m = sym_map_at(t->sym, i);
+	for (i = 0; at->inode && i < sym_nr_maps(sym); i++) {
+		const struct sym_map *m = sym_map_at(sym, i);
 
 		if (m->inode != at->inode || m->major != at->major || m->minor != at->minor)
 			continue;
@@ -63,16 +66,16 @@ static void module_range(struct target *t, const struct sym_map *at, uint64_t *l
 	*hi += 1u << 20;
 }
 
-static uint64_t find_gap(struct target *t, uint64_t lo, uint64_t hi)
+static uint64_t find_gap(struct sym_proc *sym, uint64_t lo, uint64_t hi)
 {
-	size_t i, n = sym_nr_maps(t->sym), used = 0;
-	struct near_range *r = calloc(n + 1 + UKP_NR_MAPPINGS, sizeof(*r));
+	size_t i, n = sym_nr_maps(sym), used = 0;
+	struct near_range *r = calloc(n + 1, sizeof(*r));
 	uint64_t keep = 0, gap;
 
 	if (!r)
 		return 0;
 	for (i = 0; i < n; i++) {
-		const struct sym_map *m = sym_map_at(t->sym, i);
+		const struct sym_map *m = sym_map_at(sym, i);
 
 		r[used++] = (struct near_range){ m->start, m->end };
 		if (!strcmp(m->path, "[heap]"))
@@ -85,27 +88,24 @@ static uint64_t find_gap(struct target *t, uint64_t lo, uint64_t hi)
 
 static struct arena *new_arena(struct slots *s, uint64_t addr, struct err *err)
 {
-	struct target *t = s->target;
 	const struct sym_map *m;
 	struct arena *a;
 	uint64_t gap;
 
 	/* What we mapped ourselves since the last look takes room, too. */
-	if (sym_refresh(t->sym, err))
+	if (sym_refresh(s->sym, err))
 		return NULL;
-	m = sym_map_find(t->sym, addr);
+	m = sym_map_find(s->sym, addr);
 	a = calloc(1, sizeof(*a));
 	if (!m || !a) {
 		free(a);
 		err_set(err, m ? -ENOMEM : -ENOENT, "nothing is mapped at %#lx", addr);
 		return NULL;
 	}
-	module_range(t, m, &a->lo, &a->hi);
-	gap = find_gap(t, a->lo, a->hi);
+	module_range(s->sym, m, &a->lo, &a->hi);
+	gap = find_gap(s->sym, a->lo, a->hi);
 	if (gap)
-		a->addr = target_map(t, gap, ARENA_SIZE, PROT_READ | PROT_EXEC,
-		                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1,
-		                     UKP_MAP_SLOTS, 0, err);
+		a->addr = s->map(s->arg, gap, ARENA_SIZE, err);
 	else
 		err_set(err, -ENOSPC, "no free address space within 2 GiB of %#lx", addr);
 	if (!a->addr) {

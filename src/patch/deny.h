@@ -4,8 +4,8 @@
  * return, by name and reason.  The agent itself needs no list: it lies in
  * memory that no file has.
  */
-#ifndef UKP_SESSION_DENY_H
-#define UKP_SESSION_DENY_H
+#ifndef UKP_PATCH_DENY_H
+#define UKP_PATCH_DENY_H
 
 #include "sym/sym.h"
 

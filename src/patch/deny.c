@@ -8,7 +8,7 @@
  * What returns twice, or reads its own return address, can't have that address
  * replaced.
  */
-#include "session/deny.h"
+#include "patch/deny.h"
 
 #include <string.h>
 

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/* Layout of the engine's memory: pure but for the CPU's features. */
+#include "patch/area.h"
+
+#include <cpuid.h>
+#include <string.h>
+
+#include "engine/signal.h"
+
+void area_layout(struct ukp_priv *priv, struct ukp_objpool *pool, uint32_t nr_instances)
+{
+	uint64_t pool_size = ukp_objpool_size(nr_instances, AREA_SHARDS);
+
+	memset(priv, 0, sizeof(*priv));
+	memset(pool, 0, sizeof(*pool));
+	priv->alive = 1;
+	priv->off_pool = area_page_up(sizeof(*priv));
+	priv->off_instances = priv->off_pool + area_page_up(pool_size);
+	priv->size = priv->off_instances +
+	             area_page_up((uint64_t)nr_instances * sizeof(struct ukp_instance));
+	pool->n = nr_instances;
+	pool->nr_shards = AREA_SHARDS;
+	pool->off_next = sizeof(*pool) + AREA_SHARDS * sizeof(pool->shards[0]);
+}
+
+void area_stubs(unsigned char *buf, uint64_t return_entry)
+{
+	static const unsigned char way_out[] = { 0xff, 0x25, 0x02, 0x00, 0x00, 0x00, 0xcc, 0xcc };
+	uint32_t i;
+
+	memset(buf, 0xcc, AREA_STUB_CHUNK);
+	for (i = 0; i < AREA_STUBS_PER_CHUNK; i++) {
+		int32_t rel = (int32_t)((AREA_STUBS_PER_CHUNK - i) * 8) - 5;
+
+		buf[i * 8] = 0xe8; /* call way_out */
+		memcpy(buf + i * 8 + 1, &rel, 4);
+	}
+	memcpy(buf + AREA_STUBS_PER_CHUNK * 8, way_out, sizeof(way_out)); /* jmp *2(%rip) */
+	memcpy(buf + AREA_STUBS_PER_CHUNK * 8 + 8, &return_entry, 8);
+}
+
+uint32_t area_cpu_flags(void)
+{
+	uint32_t a, b, c, d, flags = UKP_CTL_DIRECT;
+
+	if (__get_cpuid_count(7, 0, &a, &b, &c, &d) && (c & 1u << 22))
+		flags |= UKP_CTL_RDPID;
+	return flags;
+}
+
+/* Fault handlers stand on the stack that the program chose for its own. */
+uint64_t area_signal_flags(int sig, const struct ukp_sigaction *old)
+{
+	uint64_t flags = UKP_SA_SIGINFO | UKP_SA_NODEFER | UKP_SA_RESTORER;
+
+	if (sig == UKP_SIGTRAP || old->handler <= UKP_SIG_IGN)
+		return flags | UKP_SA_ONSTACK;
+	return flags | (old->flags & (UKP_SA_ONSTACK | UKP_SA_RESTART));
+}
+
+void area_table_put(struct ukp_site_table *table, uint32_t mask, uint64_t addr, uint32_t off)
+{
+	uint32_t i = ukp_site_hash(addr), n;
+
+	/* Bounded: a target may have filled what we left free. */
+	for (n = 0; n <= mask && table->site[i & mask]; n++)
+		i++;
+	/* Release: the site is complete before the table names it. */
+	__atomic_store_n(&table->site[i & mask], off, __ATOMIC_RELEASE);
+}

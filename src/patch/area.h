@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The memory that the engine works from, as whoever brings it into a process
+ * lays it out: the broker into another one, the library into its own.
+ */
+#ifndef UKP_PATCH_AREA_H
+#define UKP_PATCH_AREA_H
+
+#include <stdint.h>
+
+#include "wire/ctl.h"
+#include "wire/instance.h"
+
+#define AREA_PAGE 4096ull
+#define AREA_INSTANCES (1u << 20)
+#define AREA_SHARDS 16
+#define AREA_STUB_CHUNK (256u << 10)
+#define AREA_STUBS_PER_CHUNK (AREA_STUB_CHUNK / 8 - 4) /* the last 32 bytes are the way out */
+#define AREA_CHUNKS ((AREA_INSTANCES + AREA_STUBS_PER_CHUNK - 1) / AREA_STUBS_PER_CHUNK)
+
+#define AREA_WIPEONFORK 18 /* MADV_WIPEONFORK */
+
+static inline uint64_t area_page_up(uint64_t n)
+{
+	return (n + AREA_PAGE - 1) & ~(AREA_PAGE - 1);
+}
+
+/* The heads of the private mapping (at 0) and of its pool (at off_pool). */
+void area_layout(struct ukp_priv *priv, struct ukp_objpool *pool, uint32_t nr_instances);
+
+/*
+ * One file with as many stubs as it holds and their way out, mapped again and
+ * again: the stubs' calls are relative and the address at the end absolute, so
+ * every mapping of it is right.  buf: AREA_STUB_CHUNK bytes.
+ */
+void area_stubs(unsigned char *buf, uint64_t return_entry);
+
+/* UKP_CTL_* of the CPU that this runs on. */
+uint32_t area_cpu_flags(void);
+
+/* How our handler of sig is installed over old. */
+uint64_t area_signal_flags(int sig, const struct ukp_sigaction *old);
+
+/* Names the site at off in a table of mask + 1 entries, behind older ones of its address. */
+void area_table_put(struct ukp_site_table *table, uint32_t mask, uint64_t addr, uint32_t off);
+
+#endif
