@@ -239,10 +239,13 @@ int client_request(struct ukp_session *s, uint32_t type, uint32_t arg, const cha
 static int map_channel(struct ukp_session *s, const struct proto_open *o)
 {
 	struct stat st;
-	int ret;
+	int ret, seals;
 
 	if (s->chan_fd < 0 || fstat(s->chan_fd, &st) || st.st_size < (off_t)o->chan_size)
 		return session_fail(s, -EPROTO, "the broker gave no channel");
+	seals = fcntl(s->chan_fd, F_GET_SEALS);
+	if (seals < 0 || !(seals & F_SEAL_SHRINK))
+		return session_fail(s, -EPROTO, "the channel could shrink under its reader");
 	s->size = o->chan_size;
 	s->mem = mmap(NULL, s->size, PROT_READ | PROT_WRITE, MAP_SHARED, s->chan_fd, 0);
 	if (s->mem == MAP_FAILED) {

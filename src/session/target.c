@@ -22,7 +22,10 @@
 #include "patch/slots.h"
 #include "wire/instance.h"
 
-#define MFD_CLOEXEC_EXEC 0x11 /* MFD_CLOEXEC | MFD_EXEC, which needs Linux 6.3 */
+/* Sealed at its size: who maps it would die of a target that shrank it. */
+#define MEMFD_FLAGS	 (MFD_CLOEXEC | MFD_ALLOW_SEALING)
+#define MEMFD_EXEC	 0x10 /* MFD_EXEC, which needs Linux 6.3 */
+#define MEMFD_SEALS	 (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 int target_hold(struct target *t, struct err *err)
 {
@@ -119,15 +122,15 @@ int target_memfd(struct target *t, const char *name, uint64_t size, long *remote
 
 	if (!str || inject_write(t->inject, str, name, strlen(name) + 1))
 		return err_set(err, -EIO, "cannot write to process %d", t->pid);
-	*remote = inject_syscall(t->inject, SYS_memfd_create, str, MFD_CLOEXEC_EXEC, 0, 0, 0, 0);
+	*remote = inject_syscall(t->inject, SYS_memfd_create, str, MEMFD_FLAGS | MEMFD_EXEC, 0, 0, 0, 0);
 	if (*remote == -EINVAL)
-		*remote = inject_syscall(t->inject, SYS_memfd_create, str, 1, 0, 0, 0, 0);
+		*remote = inject_syscall(t->inject, SYS_memfd_create, str, MEMFD_FLAGS, 0, 0, 0, 0);
 	if (*remote < 0)
 		return err_set(err, *remote, "cannot make shared memory in process %d: %s", t->pid,
 		               strerror(-*remote));
 	snprintf(path, sizeof(path), "/proc/%d/fd/%ld", t->pid, *remote);
 	fd = open(path, O_RDWR | O_CLOEXEC);
-	if (fd < 0 || ftruncate(fd, size)) {
+	if (fd < 0 || ftruncate(fd, size) || fcntl(fd, F_ADD_SEALS, MEMFD_SEALS)) {
 		int e = -errno;
 
 		if (fd >= 0)
