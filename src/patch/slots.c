@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "patch/near.h"
+#include "wire/site.h"
 
 #define ARENA_SIZE (64u << 10)
 
