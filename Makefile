@@ -30,7 +30,7 @@ free     := $(common) -ffreestanding -mgeneral-regs-only -mno-red-zone -fno-stac
             $(if $(findstring clang,$(CC)),,-fno-tree-loop-distribute-patterns)
 comma    := ,
 san      := $(if $(SAN),-fsanitize=address$(comma)undefined -fno-omit-frame-pointer)
-LIBS     := -lZydis -lZycore -ldw -lelf -ljson-c -lpthread
+LIBS     := -lZydis -lZycore -ljson-c -lpthread
 
 free_zones   := engine engine/x86 wire
 hosted_zones := base plan plan/x86 sym lang inject inject/x86 patch session front lib agent

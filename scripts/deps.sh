@@ -5,7 +5,7 @@
 set -u
 
 declare -A need=(
-	[build]="gcc libc6-dev binutils make pkg-config libzydis-dev libzycore-dev libelf-dev libdw-dev libjson-c-dev"
+	[build]="gcc libc6-dev binutils make pkg-config libzydis-dev libzycore-dev libjson-c-dev"
 	[demo]="redis-server redis-tools procps"
 	[check]="bc libcmocka-dev clang clang-format libclang-rt-14-dev g++ gcc-multilib musl-tools gdb strace
 		redis-server redis-tools procps util-linux mandoc python3-minimal"

@@ -23,9 +23,9 @@
 #include "wire/instance.h"
 
 /* Sealed at its size: who maps it would die of a target that shrank it. */
-#define MEMFD_FLAGS	 (MFD_CLOEXEC | MFD_ALLOW_SEALING)
-#define MEMFD_EXEC	 0x10 /* MFD_EXEC, which needs Linux 6.3 */
-#define MEMFD_SEALS	 (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+#define MEMFD_FLAGS (MFD_CLOEXEC | MFD_ALLOW_SEALING)
+#define MEMFD_EXEC 0x10 /* MFD_EXEC, which needs Linux 6.3 */
+#define MEMFD_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 int target_hold(struct target *t, struct err *err)
 {
@@ -122,7 +122,8 @@ int target_memfd(struct target *t, const char *name, uint64_t size, long *remote
 
 	if (!str || inject_write(t->inject, str, name, strlen(name) + 1))
 		return err_set(err, -EIO, "cannot write to process %d", t->pid);
-	*remote = inject_syscall(t->inject, SYS_memfd_create, str, MEMFD_FLAGS | MEMFD_EXEC, 0, 0, 0, 0);
+	*remote = inject_syscall(t->inject, SYS_memfd_create, str, MEMFD_FLAGS | MEMFD_EXEC, 0, 0,
+	                         0, 0);
 	if (*remote == -EINVAL)
 		*remote = inject_syscall(t->inject, SYS_memfd_create, str, MEMFD_FLAGS, 0, 0, 0, 0);
 	if (*remote < 0)
