@@ -117,23 +117,11 @@ int chan_open(struct target *t, struct chan **ret_c, struct err *err)
 	return 0;
 }
 
-int chan_stop(struct chan *c, struct err *err)
-{
-	struct target *t = c->target;
-	struct probe *p;
-	int ret = target_hold(t, err);
-
-	if (ret)
-		return ret == -ESRCH ? 0 : ret;
-	for (p = c->probes; p; p = p->next_mine)
-		probe_unplant(p);
-	leave_mute(t, c);
-	target_release(t);
-	return 0;
-}
-
-/* Threads that entered an action before its probe was taken out still write here. */
-static int wait_unused(struct target *t, struct err *err)
+/*
+ * Until no thread is inside the agent: one that is there may be about to write
+ * to a channel, or be between counting a return and freeing its instance.
+ */
+int chan_settle(struct target *t, struct err *err)
 {
 	unsigned int us = 50, tries;
 	int ret;
@@ -149,6 +137,31 @@ static int wait_unused(struct target *t, struct err *err)
 	return 0;
 }
 
+/* Calls that are still on their way give no record any more. */
+int chan_mute(struct chan *c, struct err *err)
+{
+	int ret = chan_settle(c->target, err);
+
+	if (!ret || ret == -EAGAIN)
+		leave_mute(c->target, c);
+	return ret == -EAGAIN ? 0 : ret;
+}
+
+int chan_stop(struct chan *c, struct err *err)
+{
+	struct target *t = c->target;
+	struct probe *p;
+	int ret = target_hold(t, err);
+
+	if (ret)
+		return ret == -ESRCH ? 0 : ret;
+	for (p = c->probes; p; p = p->next_mine)
+		probe_unplant(p);
+	ret = chan_mute(c, err);
+	target_release(t);
+	return ret == -ESRCH ? 0 : ret;
+}
+
 int chan_close(struct chan *c, struct err *err)
 {
 	struct target *t = c->target;
@@ -157,7 +170,7 @@ int chan_close(struct chan *c, struct err *err)
 	if (!ret && !t->dead)
 		ret = target_hold(t, err);
 	if (!ret && !t->dead) {
-		ret = wait_unused(t, err);
+		ret = chan_settle(t, err);
 		/* What can't be freed now goes with the agent. */
 		if (!ret && !target_begin(t, err)) {
 			target_unmap(t, c->addr);

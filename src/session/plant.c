@@ -330,9 +330,9 @@ int probe_remove(struct chan *c, uint32_t id, struct err *err)
 	if (ret)
 		return ret == -ESRCH ? 0 : ret;
 	probe_unplant(p);
-	leave_mute(c->target, c);
+	ret = chan_mute(c, err);
 	target_release(c->target);
-	return 0;
+	return ret == -ESRCH ? 0 : ret;
 }
 
 int probe_enable(struct chan *c, uint32_t id, bool on, struct err *err)

@@ -140,6 +140,10 @@ int chan_open(struct target *t, struct chan **ret, struct err *err);
 int chan_close(struct chan *c, struct err *err);
 /* Take the probes out, keep the memory. */
 int chan_stop(struct chan *c, struct err *err);
+/* After unplanting, while held: let threads leave the agent; -EAGAIN: some don't. */
+int chan_settle(struct target *t, struct err *err);
+/* And mute what calls are on their way. */
+int chan_mute(struct chan *c, struct err *err);
 
 /* Parse, resolve, plan: nothing in the target changes. */
 int probe_add(struct chan *c, const char *text, bool latency, struct probe **ret, struct err *err);
