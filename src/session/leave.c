@@ -349,6 +349,7 @@ int leave_target(struct inject *t, struct sym_proc *sym, const struct ukp_ctl *c
                  struct err *err)
 {
 	struct leave l = { .inject = t, .sym = sym, .ctl = ctl, .len = len };
+	uint64_t magic;
 	int ret;
 
 	if (!ctl_sane(ctl, len))
@@ -359,6 +360,9 @@ int leave_target(struct inject *t, struct sym_proc *sym, const struct ukp_ctl *c
 	ret = wait_idle(&l, err);
 	if (ret)
 		return ret;
+	/* It may have executed another program while it ran. */
+	if (inject_read(t, ctl->self, &magic, sizeof(magic)) || magic != UKP_CTL_MAGIC)
+		return 0;
 	ret = inject_begin(t, err);
 	if (ret)
 		return ret;

@@ -27,13 +27,33 @@
 #define MEMFD_EXEC 0x10 /* MFD_EXEC, which needs Linux 6.3 */
 #define MEMFD_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
+/*
+ * After an execve nothing of ours is there any more, and what lies at our
+ * addresses is another program's.  The descriptor of the old memory reads
+ * nothing then.
+ */
+static bool still_ours(struct target *t)
+{
+	uint64_t magic;
+
+	if (!t->own.magic)
+		return true;
+	return !inject_read(t->inject, t->own.self, &magic, sizeof(magic)) &&
+	       magic == UKP_CTL_MAGIC;
+}
+
 int target_hold(struct target *t, struct err *err)
 {
 	int ret;
 
 	if (t->holds++)
 		return 0;
-	ret = inject_seize(t->inject, err);
+	ret = t->dead ? err_set(err, -ESRCH, "process %d is gone", t->pid) :
+			inject_seize(t->inject, err);
+	if (!ret && !still_ours(t)) {
+		inject_release(t->inject);
+		ret = err_set(err, -ESRCH, "process %d has executed another program", t->pid);
+	}
 	if (ret)
 		t->holds--;
 	if (ret == -ESRCH)
@@ -240,6 +260,7 @@ int target_attach(struct target **ret_t, pid_t pid, struct inject *held, struct 
 		struct err ignored = ERR_INIT;
 
 		t->own.magic = UKP_CTL_MAGIC;
+		memcpy(t->ctl, &t->own, sizeof(t->own));
 		leave(t, &ignored);
 	}
 	target_release(t);
