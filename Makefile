@@ -15,7 +15,7 @@ endif
 PREFIX   ?= /usr/local
 O        ?= build
 VERSION  := 0.1.0
-# SAN=1: AddressSanitizer and UBSan for hosted code
+# SAN=1: AddressSanitizer and UBSan for hosted code; SAN=fuzz: for fuzz drivers too
 SAN      ?=
 WERROR   ?=
 
@@ -29,7 +29,8 @@ free     := $(common) -ffreestanding -mgeneral-regs-only -mno-red-zone -fno-stac
             -fcf-protection=none -fno-asynchronous-unwind-tables -fno-builtin -fvisibility=hidden \
             $(if $(findstring clang,$(CC)),,-fno-tree-loop-distribute-patterns)
 comma    := ,
-san      := $(if $(SAN),-fsanitize=address$(comma)undefined -fno-omit-frame-pointer)
+san      := $(if $(SAN),-fsanitize=$(if $(filter fuzz,$(SAN)),fuzzer-no-link$(comma))address$(comma)undefined \
+            -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
 LIBS     := -lZydis -lZycore -ljson-c -lpthread
 
 free_zones   := engine engine/x86 wire

@@ -4,7 +4,7 @@
 define free_rule
 $(O)/obj/$(1)/%.c.o: src/$(1)/%.c
 	@mkdir -p $$(@D)
-	$$(CC) $$(free) -c -o $$@ $$<
+	$$(CC) $$(free) $$(if $$(filter fuzzwire,$$(SAN)$(1)),$$(san)) -c -o $$@ $$<
 $(O)/obj/$(1)/%.S.o: src/$(1)/%.S
 	@mkdir -p $$(@D)
 	$$(CC) $$(free) -c -o $$@ $$<
@@ -57,13 +57,18 @@ san-tests: $(san_bin)
 FUZZ_SECONDS ?= 10
 fuzz_bin := $(patsubst tests/fuzz/%.c,$(O)/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 
-$(O)/tests/fuzz/%: tests/fuzz/%.c
-	@mkdir -p $(@D)
-	clang -std=gnu11 -D_GNU_SOURCE -g -O1 -Isrc -Iinclude -Itests -fsanitize=fuzzer,address,undefined \
-		-fno-sanitize-recover=undefined -DUKP_PREFIX='""' -o $@ $< \
-		$(wildcard src/base/*.c src/plan/*.c src/plan/x86/*.c src/sym/*.c src/lang/*.c src/wire/*.c) $(LIBS)
+fuzz_objs := $(foreach z,base plan plan/x86 sym lang wire engine,$(call obj_of,$(z)))
+$(O)/fuzz.a: $(fuzz_objs)
+	@rm -f $@
+	@ar rcs $@ $^
 
-.PHONY: all unit san-tests
+$(O)/tests/fuzz/%: tests/fuzz/%.c $(O)/fuzz.a
+	@mkdir -p $(@D)
+	$(CC) $(hosted) -Itests -fsanitize=fuzzer,address,undefined -o $@ $< $(O)/fuzz.a $(LIBS)
+
+fuzzers: $(fuzz_bin)
+
+.PHONY: all unit san-tests fuzzers
 
 # --- the agent ---------------------------------------------------------------
 # Linked at 0; tests/lint/agent.sh links it elsewhere too and compares, so that
@@ -103,10 +108,11 @@ e2e  := $(filter-out tests/e2e/lib.sh tests/e2e/run.sh,$(wildcard tests/e2e/*.sh
 # the command on real programs.
 check:
 	@scripts/deps.sh build demo check
-	@$(MAKE) --no-print-directory -s -j2 WERROR=-Werror all $(unit_bin) $(scenario_bin) $(fuzz_bin)
+	@$(MAKE) --no-print-directory -s -j2 WERROR=-Werror all $(unit_bin) $(scenario_bin)
 	@$(MAKE) --no-print-directory -s -j2 WERROR=-Werror CC=clang O=$(O)/clang all
 	@$(MAKE) --no-print-directory -s -j2 WERROR=-Werror SAN=1 O=$(O)/san san-tests
+	@$(MAKE) --no-print-directory -s -j2 WERROR=-Werror CC=clang SAN=fuzz O=$(O)/fuzz fuzzers
 	@O=$(O) FUZZ_SECONDS=$(FUZZ_SECONDS) tests/run.sh $(lint) $(unit_bin) \
-		$(subst $(O)/,$(O)/san/,$(san_bin)) tests/fuzz/run.sh $(scenario_bin) $(e2e)
+		$(patsubst $(O)/%,$(O)/san/%,$(san_bin)) tests/fuzz/run.sh $(scenario_bin) $(e2e)
 
 .PHONY: check

@@ -6,8 +6,8 @@ cd "$(dirname "$0")/../.."
 o=${O:-build}
 secs=${FUZZ_SECONDS:-10}
 bad=0
-for bin in "$o"/tests/fuzz/fuzz_*; do
-	[ -x "$bin" ] && [ ! -d "$bin" ] || continue
+for src in tests/fuzz/fuzz_*.c; do
+	bin=$o/fuzz/tests/fuzz/$(basename "$src" .c)
 	name=${bin##*/}
 	work=$(mktemp -d)
 	args=(-max_total_time="$secs" -seed=1 -print_final_stats=1 -artifact_prefix="$work/")
