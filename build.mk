@@ -116,3 +116,21 @@ check:
 		$(patsubst $(O)/%,$(O)/san/%,$(san_bin)) tests/fuzz/run.sh $(scenario_bin) $(e2e)
 
 .PHONY: check
+
+# --- the bench ---------------------------------------------------------------
+# bench/target.c and floor_int3.c are what is measured in; the rest measures.
+
+$(O)/bench/target: bench/target.c bench/floor_int3.c bench/target.h
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 -O2 -g $(warn) -o $@ bench/target.c bench/floor_int3.c
+
+$(O)/bench/%: bench/%.c bench/child.c bench/uprobe.c bench/bench.h $(O)/test.a
+	@mkdir -p $(@D)
+	$(CC) $(hosted) -o $@ $< bench/child.c bench/uprobe.c $(O)/test.a $(LIBS)
+
+bench:
+	@scripts/deps.sh build
+	@$(MAKE) --no-print-directory -s $(O)/ukprobe $(O)/bench/target $(O)/bench/hits
+	@O=$(O) bench/run.sh
+
+.PHONY: bench
