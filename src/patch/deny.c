@@ -16,36 +16,94 @@ static const char blocked[] = "it runs with all signals blocked, where a breakpo
 static const char partly[] =
 	"it blocks all signals inside, where a breakpoint kills; its entry can be probed";
 static const char twice[] = "it returns twice or changes stacks: its return address must stay";
+static const char nameless[] = "it is no function that others may call: it may be one of those "
+                               "that libc runs with all signals blocked, where a "
+			       "breakpoint kills";
 static const char reads[] = "it looks at its own return address";
 
 static const struct deny_entry list[] = {
-	{ "execve", DENY_ALL, blocked },         { "execveat", DENY_ALL, blocked },
-	{ "fexecve", DENY_ALL, blocked },        { "execv", DENY_ALL, blocked },
-	{ "execvp", DENY_ALL, blocked },         { "execvpe", DENY_ALL, blocked },
-	{ "sigprocmask", DENY_ALL, blocked },    { "pthread_sigmask", DENY_ALL, blocked },
-	{ "dup2", DENY_ALL, blocked },           { "chdir", DENY_ALL, blocked },
-	{ "fchdir", DENY_ALL, blocked },         { "setsid", DENY_ALL, blocked },
-	{ "setpgid", DENY_ALL, blocked },        { "tcsetpgrp", DENY_ALL, blocked },
-	{ "sched_setparam", DENY_ALL, blocked }, { "sched_setscheduler", DENY_ALL, blocked },
-	{ "closefrom", DENY_ALL, blocked },      { "close_range", DENY_ALL, blocked },
-	{ "_exit", DENY_ALL, blocked },          { "_Exit", DENY_ALL, blocked },
-	{ "clone", DENY_ALL, blocked },          { "__clone", DENY_ALL, blocked },
-	{ "pthread_create", DENY_BODY, partly }, { "posix_spawn", DENY_BODY, partly },
-	{ "posix_spawnp", DENY_BODY, partly },   { "fork", DENY_BODY, partly },
-	{ "_Fork", DENY_BODY, partly },          { "raise", DENY_BODY, partly },
-	{ "gsignal", DENY_BODY, partly },        { "pthread_kill", DENY_BODY, partly },
-	{ "abort", DENY_BODY, partly },          { "pthread_exit", DENY_BODY, partly },
-	{ "setjmp", DENY_RETURN, twice },        { "_setjmp", DENY_RETURN, twice },
-	{ "__sigsetjmp", DENY_RETURN, twice },   { "sigsetjmp", DENY_RETURN, twice },
-	{ "getcontext", DENY_RETURN, twice },    { "setcontext", DENY_RETURN, twice },
-	{ "swapcontext", DENY_RETURN, twice },   { "makecontext", DENY_RETURN, twice },
-	{ "vfork", DENY_RETURN, twice },         { "__vfork", DENY_RETURN, twice },
-	{ "longjmp", DENY_RETURN, twice },       { "_longjmp", DENY_RETURN, twice },
-	{ "siglongjmp", DENY_RETURN, twice },    { "__longjmp_chk", DENY_RETURN, twice },
-	{ "dlsym", DENY_RETURN, reads },         { "dlvsym", DENY_RETURN, reads },
-	{ "dlopen", DENY_RETURN, reads },        { "dlmopen", DENY_RETURN, reads },
-	{ "mcount", DENY_RETURN, reads },        { "__fentry__", DENY_RETURN, reads },
-	{ "_mcount", DENY_RETURN, reads },       { NULL, DENY_ALL, NULL },
+	{ "execve", DENY_ALL, blocked },
+	{ "execveat", DENY_ALL, blocked },
+	{ "fexecve", DENY_ALL, blocked },
+	{ "execv", DENY_ALL, blocked },
+	{ "execvp", DENY_ALL, blocked },
+	{ "execvpe", DENY_ALL, blocked },
+	{ "__execvpex", DENY_ALL, blocked },
+	{ "sigprocmask", DENY_ALL, blocked },
+	{ "pthread_sigmask", DENY_ALL, blocked },
+	{ "dup2", DENY_ALL, blocked },
+	{ "chdir", DENY_ALL, blocked },
+	{ "fchdir", DENY_ALL, blocked },
+	{ "setsid", DENY_ALL, blocked },
+	{ "setpgid", DENY_ALL, blocked },
+	{ "tcsetpgrp", DENY_ALL, blocked },
+	{ "sched_setparam", DENY_ALL, blocked },
+	{ "sched_setscheduler", DENY_ALL, blocked },
+	{ "closefrom", DENY_ALL, blocked },
+	{ "close_range", DENY_ALL, blocked },
+	{ "_exit", DENY_ALL, blocked },
+	{ "_Exit", DENY_ALL, blocked },
+	{ "clone", DENY_ALL, blocked },
+	{ "__clone", DENY_ALL, blocked },
+	{ "__clone3", DENY_ALL, blocked },
+	{ "__clone_internal", DENY_ALL, blocked },
+	{ "getuid", DENY_ALL, blocked },
+	{ "getgid", DENY_ALL, blocked },
+	{ "getpid", DENY_ALL, blocked },
+	{ "getpagesize", DENY_ALL, blocked },
+	{ "wait4", DENY_ALL, blocked },
+	{ "waitpid", DENY_ALL, blocked },
+	{ "sigtimedwait", DENY_ALL, blocked },
+	{ "sigwaitinfo", DENY_ALL, blocked },
+	{ "sigwait", DENY_ALL, blocked },
+	{ "madvise", DENY_ALL, blocked },
+	{ "munmap", DENY_ALL, blocked },
+	{ "__close_nocancel", DENY_ALL, blocked },
+	{ "__open_nocancel", DENY_ALL, blocked },
+	{ "__open64_nocancel", DENY_ALL, blocked },
+	{ "__libc_sigaction", DENY_ALL, blocked },
+	{ "__ctype_init", DENY_ALL, blocked },
+	{ "__call_tls_dtors", DENY_ALL, blocked },
+	{ "__lll_lock_wait_private", DENY_ALL, blocked },
+	{ "__lll_lock_wake_private", DENY_ALL, blocked },
+	{ "_dl_allocate_tls_init", DENY_ALL, blocked },
+	{ "start_thread", DENY_ALL, blocked },
+	{ "__spawni_child", DENY_ALL, blocked },
+	{ "setjmp", DENY_ALL, blocked },
+	{ "_setjmp", DENY_ALL, blocked },
+	{ "__sigsetjmp", DENY_ALL, blocked },
+	{ "sigsetjmp", DENY_ALL, blocked },
+	{ "pthread_create", DENY_BODY, partly },
+	{ "posix_spawn", DENY_BODY, partly },
+	{ "posix_spawnp", DENY_BODY, partly },
+	{ "__spawni", DENY_BODY, partly },
+	{ "__spawnix", DENY_BODY, partly },
+	{ "fork", DENY_BODY, partly },
+	{ "_Fork", DENY_BODY, partly },
+	{ "raise", DENY_BODY, partly },
+	{ "gsignal", DENY_BODY, partly },
+	{ "pthread_kill", DENY_BODY, partly },
+	{ "__pthread_kill_implementation", DENY_BODY, partly },
+	{ "abort", DENY_BODY, partly },
+	{ "pthread_exit", DENY_BODY, partly },
+	{ "getcontext", DENY_RETURN, twice },
+	{ "setcontext", DENY_RETURN, twice },
+	{ "swapcontext", DENY_RETURN, twice },
+	{ "makecontext", DENY_RETURN, twice },
+	{ "vfork", DENY_RETURN, twice },
+	{ "__vfork", DENY_RETURN, twice },
+	{ "longjmp", DENY_RETURN, twice },
+	{ "_longjmp", DENY_RETURN, twice },
+	{ "siglongjmp", DENY_RETURN, twice },
+	{ "__longjmp_chk", DENY_RETURN, twice },
+	{ "dlsym", DENY_RETURN, reads },
+	{ "dlvsym", DENY_RETURN, reads },
+	{ "dlopen", DENY_RETURN, reads },
+	{ "dlmopen", DENY_RETURN, reads },
+	{ "mcount", DENY_RETURN, reads },
+	{ "__fentry__", DENY_RETURN, reads },
+	{ "_mcount", DENY_RETURN, reads },
+	{ NULL, DENY_ALL, NULL },
 };
 
 const struct deny_entry *deny_list(void)
@@ -59,8 +117,9 @@ static bool is_libc(struct sym_proc *p, struct sym_module *m)
 	const char *name = sym_module_name(m);
 	struct sym_symbol s;
 
-	if (!strncmp(name, "libc.so", 7) || !strncmp(name, "libc-2", 6) ||
-	    !strncmp(name, "ld-musl", 7) || !strncmp(name, "libpthread", 10))
+	if (!strncmp(name, "libc.so", 7) || !strncmp(name, "ld-linux", 8) ||
+	    !strncmp(name, "libc-2", 6) || !strncmp(name, "ld-musl", 7) ||
+	    !strncmp(name, "libpthread", 10))
 		return true;
 	return sym_module_is_exe(m) && sym_lookup(p, m, "__libc_start_main", &s, 1) &&
 	       s.module == m;
@@ -96,6 +155,7 @@ const char *deny_check(struct sym_proc *p, uint64_t addr, bool ret)
 	struct sym_module *m = sym_module_of(p, addr);
 	const struct deny_entry *e;
 	struct sym_symbol s[4];
+	uint64_t off;
 	size_t n, i;
 
 	if (!m)
@@ -104,6 +164,9 @@ const char *deny_check(struct sym_proc *p, uint64_t addr, bool ret)
 		return check_go(p, m);
 	if (!is_libc(p, m))
 		return NULL;
+	/* Debug symbols, where they are installed, change nothing. */
+	if (!sym_module_is_exe(m) && (!sym_resolve(p, addr, &s[0], &off) || !s[0].global))
+		return nameless;
 	for (e = list; e->name; e++) {
 		n = sym_lookup(p, m, e->name, s, 4);
 		for (i = 0; i < n && i < 4; i++)
