@@ -82,7 +82,8 @@ int ukp_fault(int sig, struct ukp_siginfo *info, struct ukp_ucontext *uc)
 	orig_sp = uc->sp;
 	how = ukp_signal_chain(ctl, sig, info, uc);
 	/* "Try again" is meant for the instruction, not for its probe. */
-	if (uc->ip == orig_pc && uc->sp == orig_sp && ctl->old[sig].handler != UKP_SIG_DFL) {
+	if (uc->ip == orig_pc && uc->sp == orig_sp &&
+	    ukp_old_action(ctl, sig)->handler != UKP_SIG_DFL) {
 		uc->ip = pc;
 		uc->sp = sp;
 	}

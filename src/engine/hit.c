@@ -35,8 +35,10 @@ int ukp_hit_run(struct ukp_hit *hit)
 	off = __atomic_load_n(&hit->site->action, __ATOMIC_ACQUIRE);
 	while (off) {
 		const struct ukp_action *a = ukp_ctl_at(hit->ctl, off);
-		int flow = ((ukp_action_fn)a->fn)(hit, a->ctx);
+		int flow = 0;
 
+		if (!(hit->flags & UKP_HIT_CHILD) || (a->flags & UKP_ACTION_ALWAYS))
+			flow = ((ukp_action_fn)a->fn)(hit, a->ctx);
 		if (flow)
 			return flow;
 		off = __atomic_load_n(&a->next, __ATOMIC_ACQUIRE);

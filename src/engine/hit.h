@@ -24,6 +24,7 @@
 enum {
 	UKP_HIT_NOREAD = 1,  /* a fault here would kill: treat every read as one */
 	UKP_HIT_UNWOUND = 2, /* at returns: it won't come, account for it */
+	UKP_HIT_CHILD = 4,   /* in a forked child: only what must always run */
 };
 
 struct ukp_hit {
@@ -50,6 +51,11 @@ int ukp_hit_run(struct ukp_hit *hit);
 static inline bool ukp_hit_alive(const struct ukp_ctl *ctl)
 {
 	return __atomic_load_n(&((struct ukp_priv *)ctl->priv)->alive, __ATOMIC_RELAXED) != 0;
+}
+
+static inline struct ukp_sigaction *ukp_old_action(const struct ukp_ctl *ctl, int sig)
+{
+	return &((struct ukp_priv *)ctl->priv)->old[sig];
 }
 
 struct ukp_stat *ukp_hit_stat(const struct ukp_chan *chan, uint32_t cpu, uint32_t row);

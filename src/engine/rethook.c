@@ -166,7 +166,7 @@ int ukp_unwind_hit(struct ukp_hit *hit, uint64_t ctx)
 			continue;
 		*(volatile uint64_t *)inst->frame = inst->ret_addr;
 		drop.flags = UKP_HIT_UNWOUND;
-		finish(&drop, inst, true);
+		finish(&drop, inst, !(hit->flags & UKP_HIT_CHILD));
 	}
 	return 0;
 }

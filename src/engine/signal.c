@@ -2,7 +2,7 @@
 /*
  * Signals that arrive at our handlers but are the program's.
  *
- * The program's disposition is kept in ctl->old (its own calls of sigaction
+ * The program's disposition is kept in ukp_priv.old (its own calls of sigaction
  * are redirected there), so its handler is called from ours, with the mask and
  * the flags that the kernel would have applied.  A default disposition ends
  * the process by that very signal, with the registers of the fault in the core
@@ -12,6 +12,7 @@
 #include "engine/signal.h"
 
 #include "engine/arch.h"
+#include "engine/hit.h"
 
 enum {
 	NR_rt_sigaction = 13,
@@ -86,7 +87,7 @@ static int end_by_default(int sig, struct ukp_siginfo *info, struct ukp_ucontext
 int ukp_signal_chain(struct ukp_ctl *ctl, int sig, struct ukp_siginfo *info,
                      struct ukp_ucontext *uc)
 {
-	struct ukp_sigaction old = ctl->old[sig];
+	struct ukp_sigaction old = *ukp_old_action(ctl, sig);
 	uint64_t block = old.mask;
 
 	/* A fault can't be ignored: the kernel ends the process, too. */
@@ -97,7 +98,7 @@ int ukp_signal_chain(struct ukp_ctl *ctl, int sig, struct ukp_siginfo *info,
 	if (!(old.flags & UKP_SA_NODEFER))
 		block |= 1ull << (sig - 1);
 	if (old.flags & UKP_SA_RESETHAND)
-		ctl->old[sig].handler = UKP_SIG_DFL;
+		ukp_old_action(ctl, sig)->handler = UKP_SIG_DFL;
 	if (block)
 		ukp_arch_syscall(NR_rt_sigprocmask, HOW_BLOCK, (long)&block, 0, 8);
 	ukp_chain_call(sig, info, uc, old.handler);

@@ -49,10 +49,6 @@ int ukp_trap(int sig, struct ukp_siginfo *info, struct ukp_ucontext *uc)
 		site = ukp_site_find(ctl, uc->ip - 1);
 	if (!site)
 		return no_site(ctl, sig, info, uc);
-	if (!ukp_hit_alive(ctl)) {
-		uc->ip = site->slot;
-		return resume(ctl, uc);
-	}
 
 	ukp_regs_from_uc(&regs, uc);
 	hit.ctl = ctl;
@@ -61,7 +57,8 @@ int ukp_trap(int sig, struct ukp_siginfo *info, struct ukp_ucontext *uc)
 	hit.regs = &regs;
 	hit.tsc = ukp_arch_clock();
 	hit.cpu = ukp_arch_cpu(ctl);
-	hit.flags = faults_are_fatal(uc) ? UKP_HIT_NOREAD : 0;
+	hit.flags = (faults_are_fatal(uc) ? UKP_HIT_NOREAD : 0) |
+	            (ukp_hit_alive(ctl) ? 0 : UKP_HIT_CHILD);
 	if (!ukp_hit_run(&hit))
 		regs.ip = site->slot;
 	ukp_regs_to_uc(uc, &regs);

@@ -238,6 +238,11 @@ static uint64_t find_restorer(struct target *t)
 	return 0;
 }
 
+static uint64_t old_action(uint64_t priv, int sig)
+{
+	return priv + offsetof(struct ukp_priv, old) + sig * sizeof(struct ukp_sigaction);
+}
+
 static int take_signals(struct target *t, struct err *err)
 {
 	uint64_t at = inject_scratch(t->inject, 2 * sizeof(struct ukp_sigaction));
@@ -252,7 +257,8 @@ static int take_signals(struct target *t, struct err *err)
 		if (ret || inject_read(t->inject, at, &sa, sizeof(sa)))
 			return err_set(err, ret ? ret : -EIO, "cannot read signal %d of process %d",
 			               sig, t->pid);
-		t->own.old[sig] = t->ctl->old[sig] = sa;
+		if (inject_write(t->inject, old_action(t->own.priv, sig), &sa, sizeof(sa)))
+			return err_set(err, -EIO, "cannot write to process %d", t->pid);
 		sa.flags = area_signal_flags(sig, &sa);
 		sa.handler = t->own.text + agent_offset(sig == UKP_SIGTRAP ? AGENT_TRAP_ENTRY
 		                                                           : AGENT_FAULT_ENTRY);

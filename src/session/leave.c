@@ -254,8 +254,10 @@ static void restore_signals(struct leave *l)
 			continue;
 		if (now.handler < l->text_start || now.handler >= l->text_end)
 			continue;
-		old = l->ctl->old[sig];
-		if (!inject_write(l->inject, at, &old, sizeof(old)))
+		if (!inject_read(l->inject,
+		                 l->ctl->priv + offsetof(struct ukp_priv, old) + sig * sizeof(old),
+		                 &old, sizeof(old)) &&
+		    !inject_write(l->inject, at, &old, sizeof(old)))
 			inject_syscall(l->inject, SYS_rt_sigaction, sig, at, 0, 8, 0, 0);
 	}
 }

@@ -234,6 +234,7 @@ static int link_action(struct target *t, struct site *s, struct probe *p, struct
 	a = target_at(t, p->action_off);
 	a->fn = t->own.text + agent_offset(action_of(p));
 	a->ctx = p->ctx_off ? t->own.self + p->ctx_off : 0;
+	a->flags = p->kind == PROBE_INTERNAL ? UKP_ACTION_ALWAYS : 0;
 	a->next = s->probes ? s->probes->action_off : 0;
 	__atomic_store_n(&shared->action, p->action_off, __ATOMIC_RELEASE);
 	p->next = s->probes;

@@ -48,8 +48,8 @@ int target_hold(struct target *t, struct err *err)
 
 	if (t->holds++)
 		return 0;
-	ret = t->dead ? err_set(err, -ESRCH, "process %d is gone", t->pid) :
-			inject_seize(t->inject, err);
+	ret = t->dead ? err_set(err, -ESRCH, "process %d is gone", t->pid)
+	              : inject_seize(t->inject, err);
 	if (!ret && !still_ours(t)) {
 		inject_release(t->inject);
 		ret = err_set(err, -ESRCH, "process %d has executed another program", t->pid);
@@ -187,7 +187,6 @@ struct ukp_ctl *target_snapshot(struct target *t)
 	if (!snap)
 		return NULL;
 	memcpy(snap, t->ctl, t->own.next_free);
-	memcpy(t->own.old, snap->old, sizeof(t->own.old));
 	memcpy(snap, &t->own, sizeof(t->own));
 	return snap;
 }

@@ -82,8 +82,7 @@ struct target {
 
 	/*
 	 * The control area is the target's to write.  What we rely on is in
-	 * own, and goes from there to the area; only old dispositions and
-	 * counters are read back.
+	 * own, and goes from there to the area; nothing is read back.
 	 */
 	struct ukp_ctl *ctl;
 	struct ukp_ctl own;

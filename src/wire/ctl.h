@@ -29,14 +29,6 @@
 #define UKP_CTL_VERSION 1
 #define UKP_CTL_SIZE (64u << 20) /* address space; pages come with use */
 
-/* The kernel's struct sigaction. */
-struct ukp_sigaction {
-	uint64_t handler;
-	uint64_t flags;
-	uint64_t restorer;
-	uint64_t mask;
-};
-
 /* A mapping that we made in the target, for whoever has to take it away. */
 enum ukp_map_kind {
 	UKP_MAP_FREE,
@@ -71,11 +63,15 @@ struct ukp_site_table {
 	uint32_t site[]; /* offsets of struct ukp_site */
 };
 
+enum {
+	UKP_ACTION_ALWAYS = 1, /* also in a forked child, which has its own dispositions */
+};
+
 struct ukp_action {
 	uint64_t fn;  /* address in the target: enum ukp_agent_fn made absolute */
 	uint64_t ctx; /* what it gets: an address in the target */
 	uint32_t next;
-	uint32_t flags;
+	uint32_t flags; /* UKP_ACTION_* */
 };
 
 struct ukp_ctl {
@@ -101,7 +97,6 @@ struct ukp_ctl {
 	uint32_t nr_masks;
 	uint32_t reserved;
 	uint64_t taken; /* bit n-1: disposition of signal n is ours */
-	struct ukp_sigaction old[UKP_NR_SIGNALS];
 	struct ukp_mapping mapping[UKP_NR_MAPPINGS];
 };
 

@@ -40,6 +40,16 @@ struct ukp_instance {
 	uint64_t data[UKP_EDATA_MAX];
 };
 
+#define UKP_NR_SIGNALS 32
+
+/* The kernel's struct sigaction. */
+struct ukp_sigaction {
+	uint64_t handler;
+	uint64_t flags;
+	uint64_t restorer;
+	uint64_t mask;
+};
+
 /* A private mapping of the target. */
 struct ukp_priv {
 	/* page 0, wiped on fork */
@@ -49,6 +59,8 @@ struct ukp_priv {
 	uint64_t off_instances;
 	uint64_t off_pool;
 	uint64_t size;
+	/* The program's own dispositions of the signals that we took: each process has its own. */
+	struct ukp_sigaction old[UKP_NR_SIGNALS];
 };
 
 #endif
