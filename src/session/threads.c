@@ -52,16 +52,6 @@ static bool same_namespace(pid_t pid)
 	return n < 0 || m < 0 || (n == m && !memcmp(a, b, n));
 }
 
-int threads_open(struct threads **ret, pid_t pid)
-{
-	*ret = calloc(1, sizeof(**ret));
-	if (!*ret)
-		return -ENOMEM;
-	(*ret)->pid = pid;
-	(*ret)->same_ns = same_namespace(pid);
-	return 0;
-}
-
 void threads_close(struct threads *t)
 {
 	unsigned int i;
@@ -172,4 +162,34 @@ const char *threads_name(struct threads *t, uint32_t ns_tid, pid_t *tid)
 	}
 	*tid = n->tid;
 	return n->comm[0] ? n->comm : "<...>";
+}
+
+/* All that are there: one that ends soon is not asked for its name in time. */
+static void read_all(struct threads *t)
+{
+	struct dirent *e;
+	char path[64];
+	pid_t tid;
+	DIR *d;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", t->pid);
+	d = opendir(path);
+	while (d && (e = readdir(d))) {
+		tid = atoi(e->d_name);
+		if (tid > 0)
+			threads_name(t, t->same_ns ? (uint32_t)tid : inner_tid(t, tid), &tid);
+	}
+	if (d)
+		closedir(d);
+}
+
+int threads_open(struct threads **ret, pid_t pid)
+{
+	*ret = calloc(1, sizeof(**ret));
+	if (!*ret)
+		return -ENOMEM;
+	(*ret)->pid = pid;
+	(*ret)->same_ns = same_namespace(pid);
+	read_all(*ret);
+	return 0;
 }
