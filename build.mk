@@ -134,3 +134,14 @@ bench:
 	@O=$(O) bench/run.sh
 
 .PHONY: bench
+
+# The long ones: the same scripts with their full counts.
+torture:
+	@scripts/deps.sh build demo check
+	@$(MAKE) --no-print-directory -s -j2 all
+	@O=$(O) E2E_LONG=1 LIMIT=3600 tests/run.sh $(e2e)
+
+clean:
+	rm -rf $(O)
+
+.PHONY: torture clean
