@@ -122,15 +122,16 @@ check:
 
 $(O)/bench/target: bench/target.c bench/floor_int3.c bench/target.h
 	@mkdir -p $(@D)
-	$(CC) -std=gnu11 -O2 -g $(warn) -o $@ bench/target.c bench/floor_int3.c
+	$(CC) -std=gnu11 -O2 -g -D_GNU_SOURCE $(warn) -o $@ bench/target.c bench/floor_int3.c
 
 $(O)/bench/%: bench/%.c bench/child.c bench/uprobe.c bench/bench.h $(O)/test.a
 	@mkdir -p $(@D)
-	$(CC) $(hosted) -o $@ $< bench/child.c bench/uprobe.c $(O)/test.a $(LIBS)
+	$(CC) $(filter-out -MMD -MP,$(hosted)) -o $@ $(filter %.c %.a,$^) $(LIBS) -lelf
 
 bench:
 	@scripts/deps.sh build
-	@$(MAKE) --no-print-directory -s $(O)/ukprobe $(O)/bench/target $(O)/bench/hits
+	@$(MAKE) --no-print-directory -s $(O)/ukprobe $(O)/bench/target $(O)/bench/hits \
+		$(O)/bench/stop_time
 	@O=$(O) bench/run.sh
 
 .PHONY: bench

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Child processes to measure in, and what is made of their samples. */
-#define _GNU_SOURCE
 #include "bench.h"
 
 #include <fcntl.h>

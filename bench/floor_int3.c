@@ -4,7 +4,6 @@
  * int3, SIGTRAP to a C handler that counts and points rip at a displaced copy
  * of the instruction, rt_sigreturn by returning.  No table, no record.
  */
-#define _GNU_SOURCE
 #include "target.h"
 
 #include <signal.h>

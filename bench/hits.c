@@ -6,7 +6,6 @@
  *
  *	hits TARGET
  */
-#define _GNU_SOURCE
 #include "bench.h"
 
 #include <signal.h>
@@ -132,7 +131,8 @@ static void measure_ours(int round)
 		while (ukp_session_read(session, ignore_record, NULL, 0) > 0)
 			;
 		check(ukp_session_counts(session, r->id, &c));
-if(!getenv("NOCHK"))		check_counts(r, c.hits, c.records);
+		if (!getenv("NOCHK"))
+			check_counts(r, c.hits, c.records);
 	}
 	ukp_session_close(session);
 	session = NULL;

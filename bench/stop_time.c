@@ -1,28 +1,51 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How long an attach keeps a process standing: 200 times seize, some remote
- * calls, release, over processes with 1, 4, 50 and 100 threads, idle and busy.
- * From the first interrupt to the last detach, as the tracer sees it.
- *
- *	cc -O2 -Isrc bench/stop_time.c build/test.a -lpthread
+ * How long a process stands still: at the attach, at planting 20 probes, at
+ * taking them out and at leaving, with 1, 4, 50 and 100 threads, one of them
+ * calling the probed functions and the rest asleep or all of them calling.
+ * From the first interrupt to the last detach, as the tracer sees it; of
+ * several holds in one step, the longest last one.
+ * And the wall time of all that through the session API, broker included.
  */
+#include "bench.h"
+
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "inject/inject.h"
+#include "session/target.h"
+#include "ukprobes/session.h"
 
-#define ROUNDS 200
+#define ROUNDS 21
+#define NR_PROBES 20
+
+__asm__(".text\n"
+        ".macro victim n\n"
+        ".balign 16\n"
+        ".globl victim_\\n\n"
+        ".type victim_\\n, @function\n"
+        "victim_\\n:	lea	1(%rdi), %rax\n"
+        "	ret\n"
+        ".size victim_\\n, . - victim_\\n\n"
+        ".endm\n"
+        ".irp n, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19\n"
+        "victim \\n\n"
+        ".endr\n");
+long victim_0(long x);
+long victim_19(long x);
+
+enum step { ATTACH, CHANNEL, PLANT, UNPLANT, DETACH, NR_STEPS };
+static const char *const step_name[] = { "attach", "channel", "plant 20", "unplant", "detach" };
 
 static void *busy(void *arg)
 {
-	for (;;)
-		__asm__ volatile("");
+	for (long i = 0;; i++)
+		victim_0(victim_19(i));
 	return arg;
 }
 
@@ -33,7 +56,7 @@ static void *idle(void *arg)
 	return arg;
 }
 
-static pid_t target(int threads, void *(*fn)(void *))
+static pid_t start_target(int threads, void *(*rest)(void *))
 {
 	pid_t pid = fork();
 	pthread_t th;
@@ -43,68 +66,124 @@ static pid_t target(int threads, void *(*fn)(void *))
 		return pid;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	for (i = 1; i < threads; i++)
-		if (pthread_create(&th, NULL, fn, NULL))
+		if (pthread_create(&th, NULL, rest, NULL))
 			_exit(1);
-	fn(NULL);
+	busy(NULL);
 	_exit(0);
 }
 
-static int compare(const void *a, const void *b)
+static void check(int ret, const struct err *err)
 {
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
+	if (ret)
+		die("%s", err->text);
 }
 
-static int measure(int threads, int calls, void *(*fn)(void *), const char *name)
+static void one_round(pid_t pid, double us[NR_STEPS])
 {
-	pid_t pid = target(threads, fn);
-	double held[ROUNDS];
-	struct err err;
-	struct inject *t;
-	int i, j;
+	struct err err = ERR_INIT;
+	struct target *t;
+	struct chan *c;
+	struct probe *p;
+	char line[32];
+	int i;
 
-	usleep(100000);
-	if (inject_open(&t, pid, &err))
-		goto failed;
-	for (i = 0; i < ROUNDS; i++) {
-		if (inject_seize(t, &err))
-			goto failed;
-		if (calls) {
-			if (inject_begin(t, &err))
-				goto failed;
-			for (j = 0; j < calls; j++)
-				inject_syscall(t, SYS_getpid, 0, 0, 0, 0, 0, 0);
-			inject_end(t);
-		}
-		inject_release(t);
-		held[i] = inject_stop_us(t);
-		usleep(500);
+	check(target_attach(&t, pid, NULL, &err), &err);
+	us[ATTACH] = (double)inject_stop_us(t->inject);
+	check(chan_open(t, &c, &err), &err);
+	us[CHANNEL] = (double)inject_stop_us(t->inject);
+	for (i = 0; i < NR_PROBES; i++) {
+		snprintf(line, sizeof(line), "%c victim_%d", i % 2 ? 'r' : 'p', i);
+		check(probe_add(c, line, false, &p, &err), &err);
 	}
-	qsort(held, ROUNDS, sizeof(held[0]), compare);
-	printf("%3d threads %s, %2d calls: median %6.0f us, p90 %6.0f us, worst %6.0f us\n",
-	       threads, name, calls, held[ROUNDS / 2], held[ROUNDS * 9 / 10], held[ROUNDS - 1]);
-	inject_close(t);
+	check(probe_start(c, &err), &err);
+	us[PLANT] = (double)inject_stop_us(t->inject);
+	check(chan_close(c, &err), &err);
+	us[UNPLANT] = (double)inject_stop_us(t->inject);
+	check(target_detach(t, &err), &err);
+	us[DETACH] = (double)inject_stop_us(t->inject);
+	target_free(t);
+}
+
+static void measure(int threads, void *(*rest)(void *), const char *name)
+{
+	pid_t pid = start_target(threads, rest);
+	static double us[NR_STEPS][ROUNDS];
+	int i, s;
+
+	usleep(50000);
+	for (i = 0; i < ROUNDS; i++) {
+		double round[NR_STEPS];
+
+		one_round(pid, round);
+		for (s = 0; s < NR_STEPS; s++)
+			us[s][i] = round[s] / 1000;
+	}
+	printf("%3d threads, %-12s", threads, name);
+	for (s = 0; s < NR_STEPS; s++)
+		printf("  %6.2f %6.2f", median(us[s], ROUNDS), worst(us[s], ROUNDS));
+	printf("%s\n", threads == 4 ? "  (aim: 1)" : threads == 100 ? "  (aim: 5)" : "");
+	fflush(stdout);
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
-	return 0;
-failed:
-	fprintf(stderr, "%s\n", err.text);
+}
+
+static double now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec * 1e3 + (double)ts.tv_nsec / 1e6;
+}
+
+static void wall_time(void)
+{
+	pid_t pid = start_target(4, idle);
+	double open[ROUNDS], plant[ROUNDS], leave[ROUNDS];
+	struct ukp_session *s;
+	char line[32];
+	int i, k, ret;
+
+	for (i = 0; i < ROUNDS; i++) {
+		double at = now_ms(), then;
+
+		if (ukp_session_open(&s, pid))
+			die("%s", ukp_session_error(s));
+		then = now_ms();
+		open[i] = then - at;
+		for (k = ret = 0; k < NR_PROBES && !ret; k++) {
+			snprintf(line, sizeof(line), "p victim_%d", k);
+			ret = ukp_session_add(s, line, NULL);
+		}
+		if (ret || ukp_session_start(s))
+			die("%s", ukp_session_error(s));
+		at = now_ms();
+		plant[i] = at - then;
+		ukp_session_close(s);
+		leave[i] = now_ms() - at;
+	}
+	printf("\nwall time, 4 threads, ms, median: open %.1f, add and plant %d probes %.1f, "
+	       "close %.1f\n",
+	       median(open, ROUNDS), NR_PROBES, median(plant, ROUNDS), median(leave, ROUNDS));
 	kill(pid, SIGKILL);
-	return 1;
+	waitpid(pid, NULL, 0);
 }
 
 int main(void)
 {
-	const int threads[] = { 1, 4, 50, 100 };
-	int i, ret = 0;
+	static const int threads[] = { 1, 4, 50, 100 };
+	int i, s;
 
-	for (i = 0; i < 4; i++) {
-		ret |= measure(threads[i], 0, idle, "idle");
-		ret |= measure(threads[i], 20, idle, "idle");
-		ret |= measure(threads[i], 0, busy, "busy");
-		ret |= measure(threads[i], 20, busy, "busy");
-		fflush(stdout);
-	}
-	return ret;
+	printf("the target stands still for, ms:");
+	for (s = 0; s < NR_STEPS; s++)
+		printf("%*s%s", s ? 7 : 2, "", step_name[s]);
+	printf("\n%-25s", "median and worst of 21");
+	for (s = 0; s < NR_STEPS; s++)
+		printf("  median  worst");
+	printf("\n");
+	for (i = 0; i < 4; i++)
+		measure(threads[i], idle, "one busy");
+	measure(4, busy, "all busy");
+	measure(100, busy, "all busy");
+	wall_time();
+	return 0;
 }

@@ -3,7 +3,6 @@
  * A process to be measured in: it runs calls on command and says how much
  * thread CPU time each took.  Knows nothing of whoever probes it.
  */
-#define _GNU_SOURCE
 #include "target.h"
 
 #include <stdio.h>

@@ -3,7 +3,6 @@
  * The kernel's uprobes through perf_event_open(), without tracefs: the type is
  * a number in sysfs, config1 the path, config2 the offset in the file.
  */
-#define _GNU_SOURCE
 #include "bench.h"
 
 #include <elf.h>
