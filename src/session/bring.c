@@ -311,16 +311,33 @@ static uint32_t find_tid_offset(struct target *t)
 	return 0;
 }
 
-static int plant_internal(struct target *t, struct err *err)
+/*
+ * Symbols are read and functions decoded before the threads stand still: that
+ * takes longer than all that is done then.
+ */
+int target_prepare(struct target *t, struct err *err)
 {
 	static const char *const unwinder[] = { "_Unwind_RaiseException", "_Unwind_ForcedUnwind",
 		                                "_Unwind_Resume_or_Rethrow", "_Unwind_Backtrace" };
 	size_t i;
 	int ret;
 
-	ret = probe_internal(t, NULL, "sigaction", AGENT_SIGACTION_HIT, err);
+	ret = probe_internal(t, "sigaction", AGENT_SIGACTION_HIT, err);
 	for (i = 0; !ret && i < sizeof(unwinder) / sizeof(*unwinder); i++)
-		ret = probe_internal(t, NULL, unwinder[i], AGENT_UNWIND_HIT, err);
+		ret = probe_internal(t, unwinder[i], AGENT_UNWIND_HIT, err);
+	t->own.restorer = find_restorer(t);
+	return ret;
+}
+
+/* A place that was unmapped since, or changed by someone, we do without. */
+static int plant_internal(struct target *t, struct err *err)
+{
+	struct probe *p;
+	int ret = 0;
+
+	for (p = t->internal; p && !ret; p = p->next_mine)
+		if (probe_untouched(t, p->addr))
+			ret = probe_plant(t, p, err);
 	return ret;
 }
 
@@ -338,7 +355,6 @@ int target_bring(struct target *t, struct err *err)
 		ret = make_stubs(t, err);
 	if (!ret) {
 		t->own.tid_off = find_tid_offset(t);
-		t->own.restorer = find_restorer(t);
 		memcpy(t->ctl, &t->own, sizeof(t->own));
 		t->own.magic = UKP_CTL_MAGIC;
 		/* From here on the area is whole: whoever finds it may cure by it. */

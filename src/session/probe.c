@@ -141,19 +141,17 @@ int probe_add(struct chan *c, const char *text, bool latency, struct probe **ret
 	return 0;
 }
 
-int probe_internal(struct target *t, const char *module, const char *sym, uint32_t agent_fn,
-                   struct err *err)
+int probe_internal(struct target *t, const char *sym, uint32_t agent_fn, struct err *err)
 {
 	struct sym_symbol s[8];
 	size_t n = sym_lookup(t->sym, NULL, sym, s, 8), i;
 	struct err ignored = ERR_INIT;
-	int ret = 0;
 
-	for (i = 0; i < n && i < 8 && !ret; i++) {
+	for (i = 0; i < n && i < 8; i++) {
 		struct probe *p;
 
 		/* Where it can't be probed we do without: the program runs as before. */
-		if (!s[i].func || s[i].ifunc || check_place(t, s[i].addr, false, -1, &ignored))
+		if (!s[i].func || s[i].ifunc || place_check(t->sym, s[i].addr, false, -1, &ignored))
 			continue;
 		p = calloc(1, sizeof(*p));
 		if (!p)
@@ -164,7 +162,14 @@ int probe_internal(struct target *t, const char *module, const char *sym, uint32
 		p->id = agent_fn;
 		p->next_mine = t->internal;
 		t->internal = p;
-		ret = probe_plant(t, p, err);
 	}
-	return ret;
+	return 0;
+}
+
+bool probe_untouched(struct target *t, uint64_t addr)
+{
+	uint8_t code[UKP_INSN_MAX], now[UKP_INSN_MAX];
+	size_t len = place_length(t->sym, addr, code);
+
+	return len && !inject_read(t->inject, addr, now, len) && !memcmp(now, code, len);
 }

@@ -243,6 +243,8 @@ int target_attach(struct target **ret_t, pid_t pid, struct inject *held, struct 
 	if (!ret)
 		ret = slots_open(&t->slots, t->sym, map_slots, t);
 	if (!ret)
+		ret = target_prepare(t, err);
+	if (!ret)
 		ret = target_hold(t, err);
 	if (ret) {
 		target_free(t);

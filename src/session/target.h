@@ -103,6 +103,8 @@ int target_attach(struct target **ret, pid_t pid, struct inject *held, struct er
 int target_detach(struct target *t, struct err *err);
 void target_free(struct target *t);
 
+/* What can be found out while the target runs; nothing in it changes. */
+int target_prepare(struct target *t, struct err *err);
 /* Puts the agent in, dispositions taken; only while held, between begin and end. */
 int target_bring(struct target *t, struct err *err);
 
@@ -154,9 +156,10 @@ int probe_enable(struct chan *c, uint32_t id, bool on, struct err *err);
 int probe_plant(struct target *t, struct probe *p, struct err *err);
 void probe_unplant(struct probe *p);
 struct probe *probe_find(struct chan *c, uint32_t id);
-/* Plant a probe for ourselves at a function, if it is there. */
-int probe_internal(struct target *t, const char *module, const char *sym, uint32_t agent_fn,
-                   struct err *err);
+/* Plan a probe for ourselves at a function, if it is there; target_bring() plants it. */
+int probe_internal(struct target *t, const char *sym, uint32_t agent_fn, struct err *err);
+/* Does memory hold the instruction that the file has? */
+bool probe_untouched(struct target *t, uint64_t addr);
 void probe_free_all(struct target *t, struct probe *list);
 
 /*
