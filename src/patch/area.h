@@ -14,7 +14,7 @@
 #define AREA_PAGE 4096ull
 #define AREA_INSTANCES (1u << 20)
 #define AREA_SHARDS 16
-#define AREA_STUB_CHUNK (256u << 10)
+#define AREA_STUB_CHUNK (1u << 20)
 #define AREA_STUBS_PER_CHUNK (AREA_STUB_CHUNK / 8 - 4) /* the last 32 bytes are the way out */
 #define AREA_CHUNKS ((AREA_INSTANCES + AREA_STUBS_PER_CHUNK - 1) / AREA_STUBS_PER_CHUNK)
 
