@@ -5,6 +5,8 @@
 #include <sys/ptrace.h>
 #include <unistd.h>
 
+#define PENDING_MAX 8
+
 #ifndef PTRACE_SETSIGMASK
 #define PTRACE_SETSIGMASK 0x420b
 #endif
@@ -63,4 +65,24 @@ int inject_breathe(struct inject *t, unsigned int us, struct err *err)
 	inject_release(t);
 	usleep(us);
 	return inject_seize(t, err);
+}
+
+/*
+ * Of the thread's own queue, where faults and breakpoints go.  An event stop
+ * comes before the delivery of what is pending, so a thread can be held between
+ * its int3 and the handler of that.
+ */
+bool inject_pending(const struct inject *t, size_t i, int sig, int code)
+{
+	struct __ptrace_peeksiginfo_args args = { .nr = PENDING_MAX };
+	siginfo_t si[PENDING_MAX];
+	long n, k;
+
+	if (i >= t->nr)
+		return false;
+	n = ptrace(PTRACE_PEEKSIGINFO, t->threads[i].pub.tid, &args, si);
+	for (k = 0; k < n; k++)
+		if (si[k].si_signo == sig && si[k].si_code == code)
+			return true;
+	return false;
 }

@@ -74,6 +74,8 @@ struct inject_thread *inject_thread_at(struct inject *t, size_t i);
 int inject_set_regs(struct inject *t, size_t i, const struct user_regs_struct *regs);
 /* Change a thread's signal mask, bit n-1 for signal n. */
 int inject_set_mask(struct inject *t, size_t i, uint64_t mask);
+/* Waits this signal to be delivered to the thread, sent to it alone with this si_code? */
+bool inject_pending(const struct inject *t, size_t i, int sig, int code);
 /*
  * Let everything run for about us microseconds, detached, and stop it again
  * (used while threads leave code that is going away).  On failure nothing is

@@ -174,6 +174,7 @@ static bool stack_needs_us(struct leave *l, uint64_t sp)
 	return needs;
 }
 
+/* A trap that is raised but not delivered needs our handler, too: without it, it kills. */
 static bool busy(struct leave *l)
 {
 	size_t i;
@@ -189,7 +190,8 @@ static bool busy(struct leave *l)
 			regs.rsp = sp;
 			inject_set_regs(l->inject, i, &regs);
 		}
-		if (in_agent(l, pc) || in_slots(l, pc) || stack_needs_us(l, sp))
+		if (in_agent(l, pc) || in_slots(l, pc) || stack_needs_us(l, sp) ||
+		    inject_pending(l->inject, i, UKP_SIGTRAP, UKP_SI_KERNEL))
 			l->stuck++;
 	}
 	return l->stuck;
