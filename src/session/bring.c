@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What an attach brings into a stopped process, in this order: the control
- * area, the agent's code, the instances, the stubs, the dispositions, and the
- * probes that we plant for ourselves.
+ * area, the agent's code, the instances, the stubs; and, when it has run on for
+ * a moment, the dispositions and the probes that we plant for ourselves.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -166,35 +166,19 @@ static int make_priv(struct target *t, struct err *err)
 	return 0;
 }
 
-static int fill_stubs(int fd, uint64_t return_entry)
-{
-	unsigned char *p = malloc(AREA_STUB_CHUNK);
-	int ret;
-
-	if (!p)
-		return -ENOMEM;
-	area_stubs(p, return_entry);
-	ret = pwrite(fd, p, AREA_STUB_CHUNK, 0) == AREA_STUB_CHUNK ? 0 : -EIO;
-	free(p);
-	return ret;
-}
-
 static int make_stubs(struct target *t, struct err *err)
 {
 	uint64_t base;
 	uint32_t i;
-	long remote, ret;
+	long remote, ret = 0;
 	int fd;
 
 	fd = target_memfd(t, "ukprobes-stubs", AREA_STUB_CHUNK, &remote, err);
 	if (fd < 0)
 		return fd;
-	ret = fill_stubs(fd, t->own.text + agent_offset(AGENT_RETURN_ENTRY));
-	close(fd);
-	base = ret ? 0
-	           : target_map(t, 0, (uint64_t)AREA_CHUNKS * AREA_STUB_CHUNK, PROT_NONE,
-	                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, UKP_MAP_STUBS, 0,
-	                        err);
+	t->stubs_fd = fd;
+	base = target_map(t, 0, (uint64_t)AREA_CHUNKS * AREA_STUB_CHUNK, PROT_NONE,
+	                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, UKP_MAP_STUBS, 0, err);
 	for (i = 0; i < AREA_CHUNKS && base && ret >= 0; i++)
 		ret = inject_syscall(t->inject, SYS_mmap, base + (uint64_t)i * AREA_STUB_CHUNK,
 		                     AREA_STUB_CHUNK, PROT_READ | PROT_EXEC,
@@ -209,6 +193,24 @@ static int make_stubs(struct target *t, struct err *err)
 	t->own.stub_chunk = AREA_STUB_CHUNK;
 	t->own.stubs_per_chunk = AREA_STUBS_PER_CHUNK;
 	return 0;
+}
+
+int target_fill(struct target *t, struct err *err)
+{
+	unsigned char *p = malloc(AREA_STUB_CHUNK);
+	ssize_t n = -1;
+
+	if (p) {
+		area_stubs(p, t->own.text + agent_offset(AGENT_RETURN_ENTRY));
+		n = pwrite(t->stubs_fd, p, AREA_STUB_CHUNK, 0);
+	}
+	free(p);
+	close(t->stubs_fd);
+	t->stubs_fd = -1;
+	return n == AREA_STUB_CHUNK
+	               ? 0
+	               : err_set(err, -ENOMEM, "no memory for the return stubs of process %d",
+	                         t->pid);
 }
 
 /* glibc's and musl's signal return: mov $15,%rax ; syscall. */
@@ -353,14 +355,24 @@ int target_bring(struct target *t, struct err *err)
 		ret = make_priv(t, err);
 	if (!ret)
 		ret = make_stubs(t, err);
-	if (!ret) {
-		t->own.tid_off = find_tid_offset(t);
-		memcpy(t->ctl, &t->own, sizeof(t->own));
-		t->own.magic = UKP_CTL_MAGIC;
-		/* From here on the area is whole: whoever finds it may cure by it. */
-		__atomic_store_n(&t->ctl->magic, UKP_CTL_MAGIC, __ATOMIC_RELEASE);
-		ret = take_signals(t, err);
-	}
+	if (ret)
+		return ret;
+	memcpy(t->ctl, &t->own, sizeof(t->own));
+	t->own.magic = UKP_CTL_MAGIC;
+	/* From here on the area is whole: whoever finds it may cure by it. */
+	__atomic_store_n(&t->ctl->magic, UKP_CTL_MAGIC, __ATOMIC_RELEASE);
+	return 0;
+}
+
+int target_take(struct target *t, struct err *err)
+{
+	int ret = check_signals(t, err);
+
+	if (ret)
+		return ret;
+	t->own.tid_off = find_tid_offset(t);
+	t->ctl->tid_off = t->own.tid_off;
+	ret = take_signals(t, err);
 	if (!ret)
 		ret = open_masks(t, err);
 	if (!ret)

@@ -200,7 +200,11 @@ static int cure_orphan(struct target *t, struct err *err)
 
 	if (ret)
 		return ret == -ENOENT ? 0 : ret;
-	ret = leave_target(t->inject, t->sym, old, len, err);
+	ret = target_hold(t, err);
+	if (!ret) {
+		ret = leave_target(t->inject, t->sym, old, len, err);
+		target_release(t);
+	}
 	free(old);
 	if (!ret)
 		ret = sym_refresh(t->sym, err);
@@ -226,6 +230,53 @@ static uint64_t map_slots(void *arg, uint64_t hint, uint64_t len, struct err *er
 	                  err);
 }
 
+static void undo(struct target *t)
+{
+	struct err ignored = ERR_INIT;
+
+	if (!t->ctl)
+		return;
+	t->own.magic = UKP_CTL_MAGIC;
+	memcpy(t->ctl, &t->own, sizeof(t->own));
+	leave(t, &ignored);
+}
+
+/* One stop of the target, with system calls in it; on failure nothing remains. */
+static int step(struct target *t, int (*fn)(struct target *t, struct err *err), struct err *err)
+{
+	int ret = target_hold(t, err);
+
+	if (ret)
+		return ret;
+	ret = target_begin(t, err);
+	if (!ret) {
+		ret = fn(t, err);
+		target_end(t);
+	}
+	if (ret)
+		undo(t);
+	target_release(t);
+	return ret;
+}
+
+/* Two short stops rather than a long one. */
+static int enter(struct target *t, struct err *err)
+{
+	struct err ignored = ERR_INIT;
+	int ret = step(t, target_bring, err);
+
+	if (ret)
+		return ret;
+	ret = target_fill(t, err);
+	if (!ret)
+		return step(t, target_take, err);
+	if (!target_hold(t, &ignored)) {
+		undo(t);
+		target_release(t);
+	}
+	return ret;
+}
+
 int target_attach(struct target **ret_t, pid_t pid, struct inject *held, struct err *err)
 {
 	struct target *t = calloc(1, sizeof(*t));
@@ -234,7 +285,7 @@ int target_attach(struct target **ret_t, pid_t pid, struct inject *held, struct 
 	if (!t)
 		return err_set(err, -ENOMEM, "out of memory");
 	t->pid = pid;
-	t->ctl_fd = -1;
+	t->ctl_fd = t->stubs_fd = -1;
 	t->inject = held;
 	t->holds = held ? 1 : 0; /* a launched one is held until it is let go */
 	ret = held ? 0 : inject_open(&t->inject, pid, err);
@@ -245,27 +296,12 @@ int target_attach(struct target **ret_t, pid_t pid, struct inject *held, struct 
 	if (!ret)
 		ret = target_prepare(t, err);
 	if (!ret)
-		ret = target_hold(t, err);
-	if (ret) {
-		target_free(t);
-		return ret;
-	}
-	ret = cure_orphan(t, err);
+		ret = cure_orphan(t, err);
 	if (!ret)
-		ret = target_begin(t, err);
-	if (!ret) {
-		ret = target_bring(t, err);
-		target_end(t);
-	}
-	if (ret && t->ctl) {
-		struct err ignored = ERR_INIT;
-
-		t->own.magic = UKP_CTL_MAGIC;
-		memcpy(t->ctl, &t->own, sizeof(t->own));
-		leave(t, &ignored);
-	}
-	target_release(t);
+		ret = enter(t, err);
 	if (ret) {
+		if (held)
+			target_release(t);
 		target_free(t);
 		return ret;
 	}
@@ -300,6 +336,8 @@ void target_free(struct target *t)
 		munmap(t->ctl, UKP_CTL_SIZE);
 	if (t->ctl_fd >= 0)
 		close(t->ctl_fd);
+	if (t->stubs_fd >= 0)
+		close(t->stubs_fd);
 	if (t->inject)
 		inject_close(t->inject);
 	sym_close(t->sym);

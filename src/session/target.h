@@ -88,6 +88,7 @@ struct target {
 	struct ukp_ctl own;
 	uint32_t table_mask, table_used;
 	int ctl_fd;
+	int stubs_fd; /* until they are filled */
 
 	struct site **sites;
 	size_t nr_sites, max_sites;
@@ -105,8 +106,14 @@ void target_free(struct target *t);
 
 /* What can be found out while the target runs; nothing in it changes. */
 int target_prepare(struct target *t, struct err *err);
-/* Puts the agent in, dispositions taken; only while held, between begin and end. */
+/*
+ * The agent's memory, then what fills it slowly, then dispositions and our own
+ * probes.  The first and the last only while held, between begin and end; in
+ * between the target may run, for nothing leads to the agent yet.
+ */
 int target_bring(struct target *t, struct err *err);
+int target_fill(struct target *t, struct err *err);
+int target_take(struct target *t, struct err *err);
 
 /* Stop all threads; nests. */
 int target_hold(struct target *t, struct err *err);
