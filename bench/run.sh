@@ -9,3 +9,8 @@ export UKPROBE
 echo "$(uname -m), $(uname -r), $(nproc) CPUs, $(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -1)"
 echo
 "$O/bench/hits" "$O/bench/target"
+echo
+"$O/bench/stop_time"
+echo
+"$O/bench/ring"
+bench/lines.sh

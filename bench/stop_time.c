@@ -58,16 +58,29 @@ static void *idle(void *arg)
 
 static pid_t start_target(int threads, void *(*rest)(void *))
 {
-	pid_t pid = fork();
 	pthread_t th;
-	int i;
+	int ready[2], i;
+	pid_t pid;
+	char c;
 
-	if (pid)
+	if (pipe(ready))
+		die("no pipe");
+	fflush(stdout);
+	pid = fork();
+	if (pid) {
+		/* It blocks all signals while it makes a thread, so it is not probed then. */
+		close(ready[1]);
+		if (read(ready[0], &c, 1) != 1)
+			die("the target ended");
+		close(ready[0]);
 		return pid;
+	}
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	for (i = 1; i < threads; i++)
 		if (pthread_create(&th, NULL, rest, NULL))
 			_exit(1);
+	if (write(ready[1], "", 1) != 1)
+		_exit(1);
 	busy(NULL);
 	_exit(0);
 }
@@ -110,7 +123,6 @@ static void measure(int threads, void *(*rest)(void *), const char *name)
 	static double us[NR_STEPS][ROUNDS];
 	int i, s;
 
-	usleep(50000);
 	for (i = 0; i < ROUNDS; i++) {
 		double round[NR_STEPS];
 
@@ -183,7 +195,6 @@ int main(void)
 	for (i = 0; i < 4; i++)
 		measure(threads[i], idle, "one busy");
 	measure(4, busy, "all busy");
-	measure(100, busy, "all busy");
 	wall_time();
 	return 0;
 }
