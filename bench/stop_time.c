@@ -4,7 +4,7 @@
  * taking them out and at leaving, with 1, 4, 50 and 100 threads, one of them
  * calling the probed functions and the rest asleep or all of them calling.
  * From the first interrupt to the last detach, as the tracer sees it; of
- * several holds in one step, the longest last one.
+ * several holds in one step, the longest.
  * And the wall time of all that through the session API, broker included.
  */
 #include "bench.h"
@@ -101,19 +101,19 @@ static void one_round(pid_t pid, double us[NR_STEPS])
 	int i;
 
 	check(target_attach(&t, pid, NULL, &err), &err);
-	us[ATTACH] = (double)inject_stop_us(t->inject);
+	us[ATTACH] = (double)inject_longest_us(t->inject);
 	check(chan_open(t, &c, &err), &err);
-	us[CHANNEL] = (double)inject_stop_us(t->inject);
+	us[CHANNEL] = (double)inject_longest_us(t->inject);
 	for (i = 0; i < NR_PROBES; i++) {
 		snprintf(line, sizeof(line), "%c victim_%d", i % 2 ? 'r' : 'p', i);
 		check(probe_add(c, line, false, &p, &err), &err);
 	}
 	check(probe_start(c, &err), &err);
-	us[PLANT] = (double)inject_stop_us(t->inject);
+	us[PLANT] = (double)inject_longest_us(t->inject);
 	check(chan_close(c, &err), &err);
-	us[UNPLANT] = (double)inject_stop_us(t->inject);
+	us[UNPLANT] = (double)inject_longest_us(t->inject);
 	check(target_detach(t, &err), &err);
-	us[DETACH] = (double)inject_stop_us(t->inject);
+	us[DETACH] = (double)inject_longest_us(t->inject);
 	target_free(t);
 }
 

@@ -16,6 +16,14 @@ uint64_t inject_stop_us(const struct inject *t)
 	return t->stopped_for;
 }
 
+uint64_t inject_longest_us(struct inject *t)
+{
+	uint64_t us = t->longest;
+
+	t->longest = 0;
+	return us;
+}
+
 bool inject_held(const struct inject *t)
 {
 	return t->held;

@@ -66,6 +66,8 @@ void inject_release(struct inject *t);
 bool inject_held(const struct inject *t);
 /* How long the last hold kept the target standing, first interrupt to last detach. */
 uint64_t inject_stop_us(const struct inject *t);
+/* The longest hold since this was asked last. */
+uint64_t inject_longest_us(struct inject *t);
 
 /* The threads while held. */
 size_t inject_nr_threads(const struct inject *t);

@@ -67,8 +67,8 @@ struct inject {
 	bool own_child;    /* its exit status is the caller's to reap */
 	bool other_pid_ns; /* tids there are not those here */
 	bool held;
-	int64_t stopped_at, stopped_for; /* us */
-	uint64_t gadget;                 /* a syscall instruction in the target; 0: not found yet */
+	int64_t stopped_at, stopped_for, longest; /* us */
+	uint64_t gadget; /* a syscall instruction in the target; 0: not found yet */
 	struct thread *threads;
 	size_t nr, cap;
 	struct remote remote;

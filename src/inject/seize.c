@@ -346,6 +346,8 @@ static void let_go(struct inject *t)
 	}
 	t->held = false;
 	t->stopped_for = clock_us() - t->stopped_at;
+	if (t->stopped_for > t->longest)
+		t->longest = t->stopped_for;
 	seize_reap(t);
 }
 

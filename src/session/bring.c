@@ -166,7 +166,7 @@ static int make_priv(struct target *t, struct err *err)
 	return 0;
 }
 
-static int make_stubs(struct target *t, struct err *err)
+int target_stubs(struct target *t, struct err *err)
 {
 	uint64_t base;
 	uint32_t i;
@@ -192,6 +192,9 @@ static int make_stubs(struct target *t, struct err *err)
 	t->own.stubs = base;
 	t->own.stub_chunk = AREA_STUB_CHUNK;
 	t->own.stubs_per_chunk = AREA_STUBS_PER_CHUNK;
+	t->ctl->stubs = t->own.stubs;
+	t->ctl->stub_chunk = t->own.stub_chunk;
+	t->ctl->stubs_per_chunk = t->own.stubs_per_chunk;
 	return 0;
 }
 
@@ -353,8 +356,6 @@ int target_bring(struct target *t, struct err *err)
 		ret = write_agent(t, err);
 	if (!ret)
 		ret = make_priv(t, err);
-	if (!ret)
-		ret = make_stubs(t, err);
 	if (ret)
 		return ret;
 	memcpy(t->ctl, &t->own, sizeof(t->own));

@@ -350,7 +350,7 @@ static int wait_idle(struct leave *l, struct err *err)
 }
 
 int leave_target(struct inject *t, struct sym_proc *sym, const struct ukp_ctl *ctl, size_t len,
-                 struct err *err)
+                 bool rest, struct err *err)
 {
 	struct leave l = { .inject = t, .sym = sym, .ctl = ctl, .len = len };
 	uint64_t magic;
@@ -372,6 +372,15 @@ int leave_target(struct inject *t, struct sym_proc *sym, const struct ukp_ctl *c
 		return ret;
 	restore_signals(&l);
 	restore_masks(&l);
+	inject_end(t);
+	ret = rest ? inject_breathe(t, 0, err) : 0;
+	if (ret)
+		return ret;
+	if (inject_read(t, ctl->self, &magic, sizeof(magic)) || magic != UKP_CTL_MAGIC)
+		return 0; /* executed another program, and all of it went */
+	ret = inject_begin(t, err);
+	if (ret)
+		return ret;
 	unmap_all(&l);
 	inject_end(t);
 	return 0;

@@ -202,7 +202,7 @@ static int cure_orphan(struct target *t, struct err *err)
 		return ret == -ENOENT ? 0 : ret;
 	ret = target_hold(t, err);
 	if (!ret) {
-		ret = leave_target(t->inject, t->sym, old, len, err);
+		ret = leave_target(t->inject, t->sym, old, len, t->holds == 1, err);
 		target_release(t);
 	}
 	free(old);
@@ -218,7 +218,7 @@ static int leave(struct target *t, struct err *err)
 
 	if (!snap)
 		return err_set(err, -ENOMEM, "out of memory");
-	ret = leave_target(t->inject, t->sym, snap, t->own.next_free, err);
+	ret = leave_target(t->inject, t->sym, snap, t->own.next_free, t->holds == 1, err);
 	free(snap);
 	return ret;
 }
@@ -259,12 +259,14 @@ static int step(struct target *t, int (*fn)(struct target *t, struct err *err), 
 	return ret;
 }
 
-/* Two short stops rather than a long one. */
+/* Some short stops rather than a long one. */
 static int enter(struct target *t, struct err *err)
 {
 	struct err ignored = ERR_INIT;
 	int ret = step(t, target_bring, err);
 
+	if (!ret)
+		ret = step(t, target_stubs, err);
 	if (ret)
 		return ret;
 	ret = target_fill(t, err);

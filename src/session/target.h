@@ -107,11 +107,12 @@ void target_free(struct target *t);
 /* What can be found out while the target runs; nothing in it changes. */
 int target_prepare(struct target *t, struct err *err);
 /*
- * The agent's memory, then what fills it slowly, then dispositions and our own
- * probes.  The first and the last only while held, between begin and end; in
- * between the target may run, for nothing leads to the agent yet.
+ * The agent's memory, the return stubs, what fills these, then dispositions
+ * and our own probes.  All but the filling only while held, between begin and
+ * end; in between the target may run, for nothing leads to the agent yet.
  */
 int target_bring(struct target *t, struct err *err);
+int target_stubs(struct target *t, struct err *err);
 int target_fill(struct target *t, struct err *err);
 int target_take(struct target *t, struct err *err);
 
@@ -172,10 +173,12 @@ void probe_free_all(struct target *t, struct probe *list);
 /*
  * Leave a target by what lies in it: restores text from the files, return
  * addresses from instances, dispositions from the control area, then unmaps.
+ * rest: it may run for a moment before the memory goes, when nothing leads
+ * there any more; not so a launched one that must not have run at all.
  * ctl is a private copy.  Works for an orphaned agent as for our own.
  */
 int leave_target(struct inject *t, struct sym_proc *sym, const struct ukp_ctl *ctl, size_t len,
-                 struct err *err);
+                 bool rest, struct err *err);
 /* The control area of an agent in this process, copied; -ENOENT: there is none. */
 int leave_find(pid_t pid, int mem_fd, struct sym_proc *sym, struct ukp_ctl **ctl, size_t *len,
                struct err *err);
