@@ -290,6 +290,9 @@ int ukp_session_open(struct ukp_session **ret_s, pid_t pid)
 	if (ret)
 		return ret;
 	s->pid = pid;
+	/* The broker would hold us, and we wait for its answer. */
+	if (pid == getpid())
+		return session_fail(s, -EINVAL, "process %d is this program itself", pid);
 	do {
 		ret = client_connect(s, true, -1);
 		if (!ret)

@@ -60,9 +60,8 @@ uint64_t proto_start_time(pid_t pid)
 	p = strrchr(buf, ')');
 	for (i = 2; p && i < 22; i++)
 		p = strchr(p + 1, ' ');
-	if (p)
-		sscanf(p, " %llu", &start);
-	return start;
+	/* The first processes of all started at tick 0, which is not "gone". */
+	return p && sscanf(p, " %llu", &start) == 1 ? start + 1 : 0;
 }
 
 int proto_send(int fd, const void *msg, size_t len, int pass_fd)

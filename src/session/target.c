@@ -290,7 +290,10 @@ int target_attach(struct target **ret_t, pid_t pid, struct inject *held, struct 
 	t->ctl_fd = t->stubs_fd = -1;
 	t->inject = held;
 	t->holds = held ? 1 : 0; /* a launched one is held until it is let go */
-	ret = held ? 0 : inject_open(&t->inject, pid, err);
+	/* First what can be told without touching it: that has the best sentences. */
+	ret = held ? 0 : inject_preflight(pid, err);
+	if (!ret && !held)
+		ret = inject_open(&t->inject, pid, err);
 	if (!ret)
 		ret = sym_open(&t->sym, pid, err);
 	if (!ret)
