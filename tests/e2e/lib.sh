@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: MIT
+# What the end-to-end tests share.  A test sources this first; it runs in the
+# tree's top, with a directory of its own ($T) that goes with it, as does every
+# process that it started through here.
+#
+#	build NAME TAG CC FLAGS...	a program of tests/targets; sets BIN
+#	start CMD ARG...		runs it; returns when it said "ready"; sets PID
+#	say / await			a line to it / wait until it said that
+#	snapshot / assert_untouched	how it was / it is so now, and verify is clean
+#	trace_start ARG... / trace_end	a trace in the background: TRACE, $T/trace, $T/err
+#	skip REASON			this test can't run here
+
+set -eu -o pipefail
+export LC_ALL=C
+
+O=${O:-build}
+UKP=$PWD/$O/ukprobe
+BUILT=$PWD/$O/tests/e2e
+LONG=${E2E_LONG:-}
+T=$(mktemp -d /tmp/ukp-e2e-XXXXXX)
+chmod 755 "$T"
+PIDS=()
+AS=()
+
+cleanup()
+{
+	local p
+
+	set +e
+	# The traces first: their brokers take the probes out.
+	for p in "${PIDS[@]}"; do
+		kill -9 "$p" 2>>/dev/null
+	done
+	wait 2>>/dev/null
+	rm -rf "$T"
+}
+trap cleanup EXIT
+trap 'exit 1' INT TERM
+
+fail()
+{
+	echo "$*"
+	echo "--- the trace said:"
+	cat "$T/err" 2>>/dev/null || true
+	exit 1
+}
+
+skip()
+{
+	echo "$*"
+	exit 77
+}
+
+eq()
+{
+	[ "$1" = "$2" ] || fail "$3: $1, expected $2"
+}
+
+# within SECONDS CMD...: until it succeeds
+within()
+{
+	local end=$((SECONDS + $1))
+	shift
+
+	until "$@"; do
+		[ $SECONDS -le $end ] || return 1
+		sleep 0.02
+	done
+}
+
+build()
+{
+	local name=$1 tag=$2 src=tests/targets/$1.c
+
+	shift 2
+	[ -e "$src" ] || src=tests/targets/$name.cc
+	BIN=$BUILT/$name.$tag
+	mkdir -p "$BUILT"
+	[ "$BIN" -nt "$src" ] && return
+	"$1" -O1 -g -o "$BIN.tmp" "$src" "${@:2}" -pthread 2>"$T/build" || return 1
+	mv "$BIN.tmp" "$BIN"
+}
+
+user()
+{
+	[ "$(id -u)" = 0 ] || skip "needs root to become another user"
+	AS=(setpriv --reuid nobody --regid nogroup --clear-groups --)
+}
+
+spawn()
+{
+	mkfifo "$T/in.$1"
+	eval "exec ${1}<>\"$T/in.$1\""
+	: >"$T/out"
+	"${AS[@]}" "${@:2}" <"$T/in.$1" >>"$T/out" 2>&1 &
+	PID=$!
+	PIDS+=("$PID")
+}
+
+start()
+{
+	rm -f "$T/in.9"
+	spawn 9 "$@"
+	await '^ready' 10
+}
+
+say()
+{
+	echo "$*" >&9
+}
+
+alive()
+{
+	[ -d "/proc/$1" ] && ! grep -q '^State:.[ZX]' "/proc/$1/status" 2>>/dev/null
+}
+
+said()
+{
+	grep -Eq -- "$1" "$T/out" || ! alive "$PID"
+}
+
+await()
+{
+	within "${2:-30}" said "$1" || fail "the target didn't say '$1': $(tail -3 "$T/out")"
+	grep -Eq -- "$1" "$T/out" || fail "the target ended before '$1': $(tail -3 "$T/out")"
+}
+
+# The value behind a word that the target has printed last.
+value()
+{
+	sed -n "s/^$1 //p" "$T/out" | tail -1
+}
+
+# Where memory lies with its rights and files; what a program's own growth
+# changes is left out: sizes of heap and stack, and anonymous memory with
+# "loose" (allocators that map while they work).
+maps_of()
+{
+	awk -v loose="${2:-}" '
+		$6 == "[heap]" || $6 == "[stack]" { print $6, $2; next }
+		loose != "" && NF == 5 && $2 !~ /x/ { next }
+		{ print $1, $2, $3, $6 }' "/proc/$1/maps"
+}
+
+snapshot()
+{
+	local f
+
+	ls "/proc/$1/task" | wc -l
+	maps_of "$1" "${2:-}"
+	for f in "/proc/$1"/fd/*; do
+		[ -n "${2:-}" ] || echo "${f##*/} $(readlink "$f" || true)"
+	done
+	grep -E '^(SigBlk|SigIgn|SigCgt|TracerPid|CapEff|Seccomp):' "/proc/$1/status"
+	# Every thread's mask, but for those that come and go.
+	[ -n "${2:-}" ] || cat "/proc/$1"/task/*/status | grep '^SigBlk' | sort
+}
+
+verified()
+{
+	"${AS[@]}" "$UKP" verify -p "$1" >"$T/verify" 2>&1
+}
+
+# assert_untouched PID SNAPSHOT-FILE [loose]
+assert_untouched()
+{
+	verified "$1" || fail "verify: $(cat "$T/verify")"
+	snapshot "$1" "${3:-}" >"$T/now"
+	diff "$2" "$T/now" >"$T/diff" || fail "the target has changed: $(cat "$T/diff")"
+}
+
+planted()
+{
+	[ "$("${AS[@]}" "$UKP" list -p "$1" 2>>/dev/null | wc -l)" -ge "$2" ] || ! alive "$TRACE"
+}
+
+# trace_start DEFS-COUNT ARG...
+trace_start()
+{
+	local n=$1
+
+	shift
+	"${AS[@]}" "$UKP" trace -p "$PID" -o "$T/trace" "$@" 2>"$T/err" &
+	TRACE=$!
+	PIDS+=("$TRACE")
+	within 20 planted "$PID" "$n" || fail "nothing was planted"
+	alive "$TRACE" || fail "the trace ended at once"
+}
+
+# Ctrl-C, and the figures of its summary: HITS, RECORDS, MISSES, WHY
+trace_end()
+{
+	kill -INT "$TRACE"
+	trace_wait
+}
+
+gone()
+{
+	! alive "$1"
+}
+
+trace_wait()
+{
+	STATUS=0
+	within "${1:-20}" gone "$TRACE" || fail "the trace doesn't end"
+	wait "$TRACE" || STATUS=$?
+	figures "$T/err"
+}
+
+figures()
+{
+	local line
+
+	line=$(grep '^ukprobe: .* hits' "$1") || fail "no summary: $(cat "$1")"
+	read -r _ HITS _ RECORDS _ MISSES _ <<<"$line"
+	WHY=${line#*misses}
+	eq "$((RECORDS + MISSES))" "$HITS" "records + misses against hits"
+}
+
+broker_of()
+{
+	pgrep -f "^$UKP broker (--launch )?$1 " || true
+}

@@ -1,0 +1,97 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# Each refusal has its reason on one line, status 1, and leaves the target alone.
+. tests/e2e/lib.sh
+
+# refused WHAT REGEX ARG...
+refused()
+{
+	local what=$1 re=$2 status=0
+
+	shift 2
+	timeout 20 "${AS[@]}" "$UKP" trace "$@" >"$T/out.r" 2>"$T/err" || status=$?
+	eq "$status" 1 "$what: status"
+	[ ! -s "$T/out.r" ] || fail "$what: printed something"
+	grep -Eq "$re" "$T/err" || fail "$what: the reason isn't '$re'"
+	! grep -q 'hits' "$T/err" || fail "$what: it ran"
+}
+
+# target_refused WHAT REGEX: of PID, which is as before
+target_refused()
+{
+	snapshot "$PID" >"$T/before"
+	refused "$1" "$2" -p "$PID" 'p work'
+	snapshot "$PID" >"$T/after"
+	cmp -s "$T/before" "$T/after" || fail "$1: $(diff "$T/before" "$T/after")"
+	[ -z "$(broker_of "$PID")" ] || fail "$1: a broker stays"
+}
+
+build disposition dynamic gcc
+for how in blocked thread ignored handled; do
+	start "$BIN" $how
+	case $how in
+	blocked | thread) re='blocks SIGTRAP' ;;
+	ignored) re='ignores SIGTRAP' ;;
+	handled) re='handles SIGTRAP' ;;
+	esac
+	target_refused "SIGTRAP $how" "$re"
+done
+
+if gcc -m32 -c -o "$T/32.o" tests/targets/32bit.S 2>>/dev/null &&
+	ld -m elf_i386 -o "$T/32" "$T/32.o" 2>>/dev/null && timeout 1 "$T/32" >"$T/32.out" 2>&1 ||
+	[ "$(cat "$T/32.out")" = ready ]; then
+	start "$T/32"
+	target_refused '32-bit' '32-bit'
+else
+	echo "without 32-bit: this machine doesn't build or run such programs"
+fi
+
+build counter dynamic gcc
+COUNTER=$BIN
+if command -v strace >>/dev/null; then
+	start "$COUNTER" 1 1
+	strace -o "$T/strace" -p "$PID" 2>"$T/strace.err" &
+	STRACE=$!
+	PIDS+=("$STRACE")
+	within 10 grep -q attached "$T/strace.err"
+	target_refused 'traced' "traced (already )?by|traces"
+	grep -q "$STRACE" "$T/err" || fail "traced: by whom isn't said"
+	kill "$STRACE"
+	wait "$STRACE" 2>>/dev/null || true
+	within 5 grep -q 'TracerPid:.0$' "/proc/$PID/status"
+	trace_start 1 'p work'
+	say go
+	await '^done'
+	trace_end
+	eq "$HITS" 1 "after strace: hits"
+else
+	echo "without strace"
+fi
+
+# exec keeps the pid: so the command is asked to probe itself
+status=0
+bash -c 'exec "$1" trace -p $$ "p main"' - "$UKP" 2>"$T/err" || status=$?
+eq "$status" 1 'ourselves: status'
+grep -Eq 'itself|ourselves' "$T/err" || fail 'ourselves: no reason'
+refused 'not found' 'no process' -p 4194000 'p work'
+if grep -q '^Kthread:.1' /proc/2/status 2>>/dev/null; then
+	refused 'kernel thread' 'kernel thread' -p 2 'p work'
+else
+	echo "without a kernel thread: none is seen here"
+fi
+
+start "$COUNTER" 1 1
+for def in 'p execve' 'r execve' 'p execve+4' 'p pthread_create+20' 'r setjmp' 'p sigprocmask' \
+	'r _setjmp' 'p work+1' 'p nowhere' 'p 0x1000' 'p work $retval' 'p work %eax2'; do
+	snapshot "$PID" >"$T/before"
+	refused "$def" '.' -p "$PID" "$def"
+	assert_untouched "$PID" "$T/before"
+done
+# All or nothing: a good one beside a bad one isn't planted.
+refused 'one of two' 'nowhere' -p "$PID" 'p work' 'p nowhere'
+assert_untouched "$PID" "$T/before"
+
+if [ "$(id -u)" = 0 ]; then
+	user
+	target_refused "another user's" 'belongs to user'
+fi
