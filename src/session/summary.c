@@ -33,6 +33,17 @@ static void add_row(struct ukp_counts *c, const struct ukp_stat *st)
 	}
 }
 
+/* With its process ended what was on its way: calls that never came back. */
+static void add_unfinished(struct ukp_counts *c)
+{
+	uint64_t done = c->records + c->misses;
+
+	if (done >= c->hits)
+		return;
+	c->miss[UKP_MISS_UNRETURNED] += c->hits - done;
+	c->misses = c->hits - c->records;
+}
+
 int ukp_session_counts(struct ukp_session *s, unsigned int id, struct ukp_counts *c)
 {
 	unsigned int i, first = id == UINT_MAX ? 0 : id,
@@ -49,6 +60,8 @@ int ukp_session_counts(struct ukp_session *s, unsigned int id, struct ukp_counts
 			return session_fail(s, ret, "the counters cannot be read");
 		add_row(c, &st);
 	}
+	if (!ukp_session_alive(s))
+		add_unfinished(c);
 	return 0;
 }
 
