@@ -126,6 +126,13 @@ enum plan_refusal plan_copy(const struct plan_request *req, uint8_t out[UKP_SLOT
 void plan_emulate(const struct plan_insn *insn, uint64_t addr, struct pt_regs *regs,
                   uint64_t fsbase, uint64_t gsbase);
 
+/*
+ * The addresses of the words that plan_emulate() will read or write, so that a
+ * caller can try them first.  Freestanding.
+ */
+unsigned int plan_touches(const struct plan_insn *insn, const struct pt_regs *regs, uint64_t fsbase,
+                          uint64_t gsbase, uint64_t addr[2]);
+
 /* The original pc and sp for a pc inside a site's slot; false if it is no boundary. */
 bool plan_original(const struct ukp_site *site, uint64_t pc, uint64_t sp, uint64_t *orig_pc,
                    uint64_t *orig_sp);

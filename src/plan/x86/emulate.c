@@ -89,13 +89,11 @@ static bool loop_taken(const struct plan_insn *insn, struct pt_regs *regs)
 	return count != 0 && !(regs->flags & ZF) == !insn->cond;
 }
 
-static uint64_t operand(const struct plan_insn *insn, const struct pt_regs *regs, uint64_t fsbase,
+static uint64_t address(const struct plan_insn *insn, const struct pt_regs *regs, uint64_t fsbase,
                         uint64_t gsbase)
 {
 	uint64_t ea = (uint64_t)insn->disp;
 
-	if (!insn->mem)
-		return reg_read(regs, insn->reg);
 	if (insn->base >= 0 && insn->base < 16)
 		ea += reg_read(regs, insn->base);
 	if (insn->index >= 0)
@@ -106,7 +104,29 @@ static uint64_t operand(const struct plan_insn *insn, const struct pt_regs *regs
 		ea += fsbase;
 	if (insn->seg == 'g')
 		ea += gsbase;
-	return mem_read(ea);
+	return ea;
+}
+
+static uint64_t operand(const struct plan_insn *insn, const struct pt_regs *regs, uint64_t fsbase,
+                        uint64_t gsbase)
+{
+	if (!insn->mem)
+		return reg_read(regs, insn->reg);
+	return mem_read(address(insn, regs, fsbase, gsbase));
+}
+
+unsigned int plan_touches(const struct plan_insn *insn, const struct pt_regs *regs, uint64_t fsbase,
+                          uint64_t gsbase, uint64_t addr[2])
+{
+	unsigned int n = 0;
+
+	if (insn->mem)
+		addr[n++] = address(insn, regs, fsbase, gsbase);
+	if (insn->flow == PLAN_FLOW_RET)
+		addr[n++] = regs->sp;
+	if (insn->flow == PLAN_FLOW_CALL || insn->flow == PLAN_FLOW_CALL_IND)
+		addr[n++] = regs->sp - 8;
+	return n;
 }
 
 static void call(uint64_t ret, uint64_t target, struct pt_regs *regs)
