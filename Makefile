@@ -33,14 +33,16 @@ san      := $(if $(SAN),-fsanitize=$(if $(filter fuzz,$(SAN)),fuzzer-no-link$(co
             -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
 LIBS     := -lZydis -lZycore -ljson-c -lpthread
 
-free_zones   := engine engine/x86 wire
+free_zones   := engine engine/x86 wire lib/hit lib/x86
 hosted_zones := base plan plan/x86 sym lang inject inject/x86 patch session front lib agent
 
 src_of    = $(wildcard src/$(1)/*.c src/$(1)/*.S)
 obj_of    = $(patsubst src/%,$(O)/obj/%.o,$(call src_of,$(1)))
-free_objs   := $(foreach z,$(free_zones),$(call obj_of,$(z)))
+# Planned outside, done inside: of the planner only this runs on hits.
+free_plan    := $(O)/obj/plan/x86/emulate.c.o
+free_objs   := $(foreach z,$(free_zones),$(call obj_of,$(z))) $(free_plan)
 agent_objs  := $(patsubst src/%,$(O)/obj/%.o,$(wildcard src/agent/in/*.c src/agent/in/*.S))
-hosted_objs := $(foreach z,$(filter-out front,$(hosted_zones)),$(call obj_of,$(z)))
+hosted_objs := $(filter-out $(free_plan),$(foreach z,$(filter-out front,$(hosted_zones)),$(call obj_of,$(z))))
 front_objs  := $(call obj_of,front)
 
 all: $(O)/ukprobe $(O)/libukprobes.so $(O)/libukprobes.a

@@ -1,15 +1,26 @@
 # SPDX-License-Identifier: MIT
 # How things are built; what is built is in the Makefile.
 
+# What runs on a hit lies in a section of its own, which is the blacklist for
+# probes on ourselves (tests/lint/hit_section.sh).
+hit_section := objcopy --rename-section .text=ukp_hit_text
+
 define free_rule
 $(O)/obj/$(1)/%.c.o: src/$(1)/%.c
 	@mkdir -p $$(@D)
 	$$(CC) $$(free) $$(if $$(filter fuzzwire,$$(SAN)$(1)),$$(san)) -c -o $$@ $$<
+	@$$(hit_section) $$@
 $(O)/obj/$(1)/%.S.o: src/$(1)/%.S
 	@mkdir -p $$(@D)
 	$$(CC) $$(free) -c -o $$@ $$<
+	@$$(hit_section) $$@
 endef
 $(foreach z,$(free_zones) agent/in,$(eval $(call free_rule,$(z))))
+
+$(free_plan): $(O)/obj/%.c.o: src/%.c
+	@mkdir -p $(@D)
+	$(CC) $(free) -c -o $@ $<
+	@$(hit_section) $@
 
 $(O)/obj/%.c.o: src/%.c
 	@mkdir -p $(@D)
@@ -100,6 +111,7 @@ demo:
 
 .PHONY: demo
 
+
 lint := $(wildcard tests/lint/*.sh)
 e2e  := $(filter-out tests/e2e/lib.sh tests/e2e/run.sh,$(wildcard tests/e2e/*.sh))
 
@@ -146,3 +158,57 @@ clean:
 	rm -rf $(O)
 
 .PHONY: torture clean
+
+# --- the library -------------------------------------------------------------
+
+SONAME := libukprobes.so.0
+
+$(O)/$(SONAME): $(lib_objs) src/lib/libukprobes.map
+	$(CC) $(san) -shared -Wl,-soname,$(SONAME) -Wl,--version-script,src/lib/libukprobes.map \
+		-Wl,-z,relro,-z,now -Wl,--no-undefined $(LDFLAGS) -o $@ $(lib_objs) $(LIBS)
+
+$(O)/libukprobes.so: $(O)/$(SONAME)
+	ln -sf $(SONAME) $@
+
+$(O)/libukprobes.a: $(lib_objs)
+	@rm -f $@
+	ar rcs $@ $^
+
+$(O)/ukprobes.pc: src/lib/ukprobes.pc.in
+	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|; s|@LIBS@|$(LIBS)|' $< > $@
+
+install: $(O)/ukprobe $(O)/libukprobes.so $(O)/libukprobes.a $(O)/ukprobes.pc
+	install -d $(addprefix $(DESTDIR)$(PREFIX)/,bin lib/pkgconfig include/ukprobes \
+		share/man/man1 share/man/man7)
+	install -m 755 $(O)/ukprobe $(DESTDIR)$(PREFIX)/bin
+	install -m 755 $(O)/$(SONAME) $(DESTDIR)$(PREFIX)/lib
+	ln -sf $(SONAME) $(DESTDIR)$(PREFIX)/lib/libukprobes.so
+	install -m 644 $(O)/libukprobes.a $(DESTDIR)$(PREFIX)/lib
+	install -m 644 $(O)/ukprobes.pc $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	install -m 644 include/ukprobes/*.h $(DESTDIR)$(PREFIX)/include/ukprobes
+	install -m 644 docs/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
+	install -m 644 docs/man/*.7 $(DESTDIR)$(PREFIX)/share/man/man7
+
+.PHONY: install
+
+# --- scenarios: programs that use the library as installed ----------------------
+
+scenario_bin := $(patsubst tests/%.c,$(O)/tests/%,$(wildcard tests/scenario/*.c))
+sample_bin   := $(patsubst samples/%.c,$(O)/samples/%,$(wildcard samples/*.c))
+as_user      := -std=gnu11 -O2 -g $(warn) -D_GNU_SOURCE -Iinclude -MMD -MP
+use_lib      := -L$(O) -lukprobes -Wl,-rpath,$(abspath $(O))
+
+$(O)/tests/scenario/%: tests/scenario/%.c $(O)/libukprobes.so
+	@mkdir -p $(@D)
+	$(CC) $(as_user) -o $@ $< $(use_lib) -lcmocka -lpthread
+
+$(O)/samples/%: samples/%.c $(O)/libukprobes.so
+	@mkdir -p $(@D)
+	$(CC) $(as_user) -o $@ $< $(use_lib)
+
+scenarios: $(scenario_bin) $(sample_bin)
+	@set -e; for t in $(scenario_bin); do echo "== $$t"; $$t; done
+	@sh tests/lint/hit_section.sh $(O)/libukprobes.so
+
+.PHONY: scenarios
+

@@ -33,6 +33,8 @@
 extern "C" {
 #endif
 
+#pragma GCC visibility push(default)
+
 struct ukp_session;
 
 /* An event of this session, or the event that a record is of. */
@@ -184,6 +186,8 @@ int ukp_doctor(pid_t pid, FILE *out, const char **why);
 
 /* Runs a broker: for the command "ukprobe broker", which the library starts itself. */
 int ukp_broker_main(int argc, char **argv);
+
+#pragma GCC visibility pop
 
 #ifdef __cplusplus
 }

@@ -7,6 +7,7 @@
 #define UKP_PATCH_SLOTS_H
 
 #include "sym/sym.h"
+#include "wire/site.h"
 
 struct slots;
 

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The walk over the probes of an address, before and after its instruction.
+ *
+ * Before, we are in the SIGTRAP handler: the frame keeps vector state.  After,
+ * in the slot's stub, ukp_vec_call() keeps it.  Control flow with a post
+ * handler doesn't come back to its slot: it is emulated here, if the memory
+ * that it touches is there; if not, the copy in the slot runs and faults as
+ * the program expects.
+ */
+#include "engine/arch.h"
+#include "lib/hit/hit.h"
+
+struct lib_arena *ukp_lib_arenas;
+int *(*ukp_lib_errno)(void);
+
+static struct kprobe *first(struct lib_site *s)
+{
+	/* Acquire: a probe is complete before it is linked. */
+	return __atomic_load_n(&s->probes, __ATOMIC_ACQUIRE);
+}
+
+static struct kprobe *next(struct kprobe *p)
+{
+	return __atomic_load_n(&p->ukp_next, __ATOMIC_ACQUIRE);
+}
+
+static bool enabled(struct kprobe *p)
+{
+	return !(__atomic_load_n(&p->flags, __ATOMIC_RELAXED) &
+	         (KPROBE_FLAG_DISABLED | KPROBE_FLAG_GONE));
+}
+
+static bool wants_post(struct kprobe *p)
+{
+	return p->post_handler && !p->ukp_ret && enabled(p);
+}
+
+static int run_pre(struct lib_site *s, struct ukp_hit *hit, struct guard *g)
+{
+	struct kprobe *p;
+
+	for (p = first(s); p; p = next(p)) {
+		if (!enabled(p))
+			continue;
+		guard_set_running(g, p);
+		if (p->ukp_ret)
+			ukp_lib_entry(hit, p);
+		else if (p->pre_handler && p->pre_handler(p, hit->regs))
+			return 1;
+	}
+	return 0;
+}
+
+static void run_post(struct lib_site *s, struct pt_regs *regs, struct guard *g)
+{
+	struct kprobe *p;
+
+	for (p = first(s); p; p = next(p)) {
+		if (!wants_post(p))
+			continue;
+		guard_set_running(g, p);
+		p->post_handler(p, regs, 0);
+	}
+}
+
+/* Whether emulating can't fault. */
+static bool memory_is_there(const struct lib_site *s, struct ukp_hit *hit, uint64_t fsbase)
+{
+	uint64_t addr[2], word;
+	unsigned int i, n;
+
+	/* A fault would kill here as it does in the slot. */
+	if (hit->flags & UKP_HIT_NOREAD)
+		return true;
+	n = plan_touches(&s->insn, hit->regs, fsbase, 0, addr);
+	for (i = 0; i < n; i++)
+		if (ukp_arch_copy(&word, (void *)addr[i], 8))
+			return false;
+	return true;
+}
+
+static int emulate(struct lib_site *s, struct ukp_hit *hit, struct guard *g)
+{
+	uint64_t fsbase;
+	struct kprobe *p;
+
+	if (s->insn.flow == PLAN_FLOW_NONE)
+		return 0;
+	for (p = first(s); p && !wants_post(p); p = next(p))
+		;
+	if (!p)
+		return 0;
+	fsbase = s->insn.seg == 'f' ? ukp_arch_thread() : 0;
+	if (!memory_is_there(s, hit, fsbase))
+		return 0;
+	plan_emulate(&s->insn, s->addr, hit->regs, fsbase, 0);
+	run_post(s, hit->regs, g);
+	return 1;
+}
+
+int ukp_lib_hit(struct ukp_hit *hit, uint64_t ctx)
+{
+	struct lib_site *s = (struct lib_site *)ctx;
+	struct kprobe *p;
+	struct guard g;
+	int flow;
+
+	switch (guard_on(&g)) {
+	case GUARD_NESTED:
+		for (p = first(s); p; p = next(p))
+			ukp_count(&p->nmissed);
+		return 0;
+	case GUARD_FULL:
+		ukp_count(&hit->site->nmissed);
+		return 0;
+	default:
+		break;
+	}
+	flow = run_pre(s, hit, &g);
+	if (!flow)
+		flow = emulate(s, hit, &g);
+	guard_off(&g);
+	return flow;
+}
+
+static struct lib_site *site_of_slot(uint64_t pc)
+{
+	struct lib_arena *a;
+
+	for (a = __atomic_load_n(&ukp_lib_arenas, __ATOMIC_ACQUIRE); a; a = a->next)
+		if (pc - a->addr < LIB_ARENA_SLOTS * UKP_SLOT_SIZE)
+			return __atomic_load_n(&a->site[(pc - a->addr) / UKP_SLOT_SIZE],
+			                       __ATOMIC_ACQUIRE);
+	return NULL;
+}
+
+struct post {
+	struct lib_site *site;
+	struct pt_regs *regs;
+	struct guard *guard;
+};
+
+static void call_post(void *arg)
+{
+	struct post *post = arg;
+
+	run_post(post->site, post->regs, post->guard);
+}
+
+void ukp_lib_post(struct pt_regs *regs, uint64_t ra)
+{
+	struct lib_site *s = site_of_slot(ra);
+	struct guard g;
+	struct post post = { .site = s, .regs = regs, .guard = &g };
+	struct kprobe *p;
+	bool novec = true;
+
+	regs->ip = s->addr + s->insn.len;
+	/* Nested: the hit before the instruction has counted it. */
+	if (!ukp_hit_alive(ukp_engine_ctl()) || guard_on(&g) != GUARD_ON)
+		return;
+	for (p = first(s); p; p = next(p))
+		if (wants_post(p))
+			novec = novec && (p->flags & UKP_NOVEC);
+	if (novec)
+		call_post(&post);
+	else
+		ukp_vec_call(call_post, &post);
+	guard_off(&g);
+}

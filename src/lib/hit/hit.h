@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the library does on a hit, and what it works from.
+ *
+ * Everything in this folder and in ../x86 lies in the section ukp_hit_text,
+ * with the engine: it calls nothing outside but handlers, and no probe may
+ * stand in it.
+ *
+ *	int3 -> engine -> ukp_lib_hit(): guard on, handlers newest first, guard
+ *	off -> slot -> back, or ukp_post_entry -> ukp_lib_post()
+ *	stub -> engine -> ukp_lib_return()
+ *
+ * Lists of probes change under a mutex (src/lib/kprobe.c); readers are inside
+ * the guard.  What was unlinked is let go after guard_wait().
+ */
+#ifndef UKP_LIB_HIT_HIT_H
+#define UKP_LIB_HIT_HIT_H
+
+#include "engine/hit.h"
+#include "plan/plan.h"
+#include "ukprobes/kprobes.h"
+
+#pragma GCC visibility push(hidden)
+
+#define LIB_ARENA_SLOTS 1024
+
+/* A probed address; never freed. */
+struct lib_site {
+	uint64_t addr;
+	struct kprobe *probes; /* newest first */
+	struct ukp_site *site; /* in force */
+	uint32_t action;       /* ours, that runs the probes; offset in the control area */
+	uint32_t older;        /* number of earlier ukp_sites of this address */
+	bool armed;
+	struct plan_insn insn;
+	struct lib_site *next; /* of all */
+};
+
+/* From a slot to its site; arenas are only ever added. */
+struct lib_arena {
+	struct lib_arena *next;
+	uint64_t addr;
+	struct lib_site *site[LIB_ARENA_SLOTS];
+};
+
+/* What instances point to; outlives its kretprobe until the last is back. */
+struct ukp_kret {
+	struct kretprobe *rp; /* NULL: unregistered */
+	uint64_t active;      /* live instances */
+	uint64_t maxactive;   /* 0: as many as the engine has */
+	uint64_t memory;      /* of instances that don't fit the engine's; 0: they do */
+	uint64_t stride, size;
+	struct ukp_kret *next_dead;
+};
+
+/* One handler run of one thread. */
+struct guard {
+	struct guard_slot *slot;
+	uint64_t home; /* first bucket of its key */
+	uint64_t bucket;
+	int *error; /* the thread's errno; NULL: it has none */
+	int saved;
+};
+
+enum guard_state {
+	GUARD_ON,
+	GUARD_NESTED, /* this thread runs a handler already */
+	GUARD_FULL,   /* thousands of threads do */
+};
+
+/*
+ * Enter handlers in this thread.  ON: guard_off() must follow.  Any number of
+ * threads, signal handlers too.
+ */
+enum guard_state guard_on(struct guard *g);
+void guard_off(struct guard *g);
+void guard_set_running(struct guard *g, struct kprobe *p);
+/* The probe that this thread handles; *on: whether any. */
+struct kprobe *guard_running(bool *on);
+/*
+ * Wait until all handlers that run now have returned, but for this thread's.
+ * pause is called between looks.
+ */
+void guard_wait(void (*pause)(void));
+
+/* Filled in before the first probe. */
+extern struct lib_arena *ukp_lib_arenas;
+extern int *(*ukp_lib_errno)(void);
+
+int ukp_lib_hit(struct ukp_hit *hit, uint64_t ctx);    /* action: struct lib_site */
+int ukp_lib_return(struct ukp_hit *hit, uint64_t ctx); /* action: struct ukp_kret */
+/* The entry half of a kretprobe. */
+void ukp_lib_entry(struct ukp_hit *hit, struct kprobe *p);
+
+/* Behind an instruction with post handlers; ra is the address inside its slot. */
+void ukp_lib_post(struct pt_regs *regs, uint64_t ra);
+void ukp_post_entry(void);
+
+/* Call fn with vector and x87 state kept and in the ABI's initial state (vec.S). */
+void ukp_vec_call(void (*fn)(void *arg), void *arg);
+enum { VEC_FXSAVE, VEC_XSAVE, VEC_XSAVEC };
+extern uint32_t ukp_vec_kind, ukp_vec_mask, ukp_vec_size;
+
+#pragma GCC visibility pop
+
+#endif

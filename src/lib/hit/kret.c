@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The two halves of a kretprobe.  What the user sees of a call lies in the
+ * engine's instance where it fits, else in memory of the kretprobe with one
+ * place for each instance of the engine.
+ */
+#include "engine/rethook.h"
+#include "lib/hit/hit.h"
+
+static struct kretprobe_instance *seen(struct ukp_hit *hit, struct ukp_kret *k,
+                                       struct ukp_instance *inst)
+{
+	struct ukp_priv *priv = (struct ukp_priv *)hit->ctl->priv;
+	struct ukp_instance *all = (struct ukp_instance *)((char *)priv + priv->off_instances);
+
+	if (!k->memory)
+		return (struct kretprobe_instance *)inst->data;
+	return (struct kretprobe_instance *)(k->memory + (uint64_t)(inst - all) * k->stride);
+}
+
+static bool take(struct ukp_kret *k)
+{
+	if (__atomic_add_fetch(&k->active, 1, __ATOMIC_RELAXED) <= k->maxactive || !k->maxactive)
+		return true;
+	__atomic_sub_fetch(&k->active, 1, __ATOMIC_RELAXED);
+	return false;
+}
+
+/* The last touch of k: it may be freed now. */
+static void give(struct ukp_kret *k)
+{
+	__atomic_sub_fetch(&k->active, 1, __ATOMIC_RELEASE);
+}
+
+static void miss(struct kretprobe *rp)
+{
+	__atomic_fetch_add(&rp->nmissed, 1, __ATOMIC_RELAXED);
+}
+
+void ukp_lib_entry(struct ukp_hit *hit, struct kprobe *p)
+{
+	struct kretprobe *rp = (struct kretprobe *)p; /* kp is its first member */
+	struct ukp_kret *k = p->ukp_ret;
+	struct kretprobe_instance *ri;
+	struct ukp_instance *inst;
+	enum ukp_miss why;
+
+	if (!take(k)) {
+		miss(rp);
+		return;
+	}
+	inst = ukp_rethook_get(hit, ukp_lib_return, (uint64_t)k, &why);
+	if (!inst) {
+		miss(rp);
+		give(k);
+		return;
+	}
+	ri = seen(hit, k, inst);
+	ri->rph = k;
+	ri->ret_addr = (kprobe_opcode_t *)inst->ret_addr;
+	ri->fp = (void *)inst->frame;
+	if (rp->entry_handler && rp->entry_handler(ri, hit->regs)) {
+		ukp_rethook_put(hit->ctl, inst);
+		give(k);
+		return;
+	}
+	ukp_rethook_hook(hit, inst);
+}
+
+struct returning {
+	struct kretprobe *rp;
+	struct kretprobe_instance *ri;
+	struct pt_regs *regs;
+};
+
+static void call_handler(void *arg)
+{
+	struct returning *r = arg;
+
+	r->rp->handler(r->ri, r->regs);
+}
+
+static void run(struct ukp_hit *hit, struct ukp_kret *k, struct kretprobe *rp)
+{
+	struct returning r = { rp, seen(hit, k, hit->inst), hit->regs };
+
+	if (hit->flags & UKP_HIT_UNWOUND)
+		miss(rp);
+	else if (rp->handler && (rp->kp.flags & UKP_NOVEC))
+		call_handler(&r);
+	else if (rp->handler)
+		ukp_vec_call(call_handler, &r);
+}
+
+int ukp_lib_return(struct ukp_hit *hit, uint64_t ctx)
+{
+	struct ukp_kret *k = (struct ukp_kret *)ctx;
+	struct kretprobe *rp;
+	struct guard g;
+	enum guard_state state = guard_on(&g);
+
+	/* Nested: this thread's guard is on already, and keeps rp. */
+	rp = state == GUARD_FULL ? NULL : __atomic_load_n(&k->rp, __ATOMIC_ACQUIRE);
+	if (rp) {
+		if (state == GUARD_ON)
+			guard_set_running(&g, &rp->kp);
+		run(hit, k, rp);
+	}
+	if (state == GUARD_ON)
+		guard_off(&g);
+	give(k);
+	return 0;
+}

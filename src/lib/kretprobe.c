@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * kretprobes: a kprobe at an entry whose work is to hook the return.
+ *
+ * Calls on their way point to a struct ukp_kret, which therefore outlives its
+ * kretprobe until the last of them is back; then the next registration or
+ * unregistration frees it.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "lib/lib.h"
+#include "patch/area.h"
+#include "patch/deny.h"
+
+static struct ukp_kret *dead; /* unregistered, calls still on their way */
+
+static void free_kret(struct ukp_kret *k)
+{
+	if (k && k->memory)
+		munmap((void *)k->memory, k->size);
+	free(k);
+}
+
+/* Called after lib_wait(): no entry can make another call active. */
+static void reap(void)
+{
+	struct ukp_kret **q = &dead, *k;
+
+	while ((k = *q)) {
+		/* Acquire: whoever was last is done with it. */
+		if (__atomic_load_n(&k->active, __ATOMIC_ACQUIRE)) {
+			q = &k->next_dead;
+			continue;
+		}
+		*q = k->next_dead;
+		free_kret(k);
+	}
+}
+
+static struct ukp_kret *new_kret(struct kretprobe *rp)
+{
+	struct ukp_kret *k = calloc(1, sizeof(*k));
+	size_t len = sizeof(struct kretprobe_instance) + rp->data_size;
+	void *p;
+
+	if (!k)
+		return NULL;
+	k->rp = rp;
+	k->maxactive = rp->maxactive > 0 ? (uint64_t)rp->maxactive : 0;
+	if (len <= sizeof(((struct ukp_instance *)0)->data))
+		return k;
+	/* A place for each instance there can be; only pages in use cost memory. */
+	k->stride = (len + 15) & ~15ull;
+	k->size = area_page_up(k->stride * AREA_INSTANCES);
+	p = mmap(NULL, k->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+	         -1, 0);
+	if (p == MAP_FAILED) {
+		free(k);
+		return NULL;
+	}
+	k->memory = (uint64_t)p;
+	return k;
+}
+
+/* The checks that come before those of a kprobe. */
+static int check(struct kretprobe *rp, struct sym_proc *sym, struct err *err)
+{
+	const struct lib_site *s;
+	const char *why;
+	bool entry;
+	uint64_t addr;
+	int ret;
+
+	ret = name_address(sym, rp->kp.addr, rp->kp.symbol_name, rp->kp.offset, &addr, &entry, err);
+	if (ret)
+		return ret;
+	if (!entry)
+		return err_set(err, -EINVAL, "%#lx is no function's entry", addr);
+	s = site_find(addr);
+	if (s && site_has(s, &rp->kp))
+		return err_set(err, -EINVAL, "the probe is registered already");
+	why = deny_check(sym, addr, true);
+	if (why)
+		return err_set(err, -EINVAL, "%s", why);
+	if (rp->data_size > KRETPROBE_MAX_DATA_SIZE)
+		return err_set(err, -E2BIG, "data_size is more than %d", KRETPROBE_MAX_DATA_SIZE);
+	return 0;
+}
+
+static int register_locked(struct kretprobe *rp, struct sym_proc *sym, struct err *err)
+{
+	int ret = check(rp, sym, err);
+
+	if (ret)
+		return ret;
+	rp->kp.pre_handler = NULL;
+	rp->kp.post_handler = NULL;
+	rp->nmissed = 0;
+	rp->kp.ukp_ret = new_kret(rp);
+	if (!rp->kp.ukp_ret)
+		return err_set(err, -ENOMEM, "out of memory");
+	ret = kprobe_register_locked(&rp->kp, sym, err);
+	if (ret) {
+		free_kret(rp->kp.ukp_ret);
+		rp->kp.ukp_ret = NULL;
+	}
+	return ret;
+}
+
+int register_kretprobe(struct kretprobe *rp)
+{
+	struct err *err = lib_err();
+	struct sym_proc *sym;
+	int ret;
+
+	if (!rp->kp.addr == !rp->kp.symbol_name)
+		return err_set(err, -EINVAL, "exactly one of addr and symbol_name must be set");
+	ret = lib_lock(false, err);
+	if (ret)
+		return ret;
+	reap();
+	ret = own_sym(&sym, err);
+	if (!ret)
+		ret = register_locked(rp, sym, err);
+	lib_unlock();
+	return ret;
+}
+
+int register_kretprobes(struct kretprobe **rps, int num)
+{
+	int i, ret = 0;
+
+	if (num <= 0)
+		return err_set(lib_err(), -EINVAL, "no probes");
+	for (i = 0; i < num && !ret; i++)
+		ret = register_kretprobe(rps[i]);
+	if (ret && i > 1)
+		unregister_kretprobes(rps, i - 1);
+	return ret;
+}
+
+static void unlink_all(struct kretprobe **rps, int num)
+{
+	int i;
+
+	for (i = 0; i < num; i++) {
+		struct ukp_kret *k = rps[i]->kp.ukp_ret;
+
+		if (!kprobe_unlink_locked(&rps[i]->kp)) {
+			rps[i]->kp.addr = NULL;
+			continue;
+		}
+		__atomic_store_n(&k->rp, NULL, __ATOMIC_RELEASE);
+		/* Not freed before the wait: entries that run now may still hook. */
+		k->next_dead = NULL;
+		rps[i]->kp.ukp_reserved[0] = (unsigned long)k;
+	}
+}
+
+static void bury_all(struct kretprobe **rps, int num)
+{
+	int i;
+
+	for (i = 0; i < num; i++) {
+		struct ukp_kret *k = (struct ukp_kret *)rps[i]->kp.ukp_reserved[0];
+
+		if (!k)
+			continue;
+		rps[i]->kp.ukp_reserved[0] = 0;
+		k->next_dead = dead;
+		dead = k;
+	}
+	reap();
+}
+
+void unregister_kretprobes(struct kretprobe **rps, int num)
+{
+	struct err *err = lib_err();
+	int i;
+
+	if (num <= 0)
+		return;
+	for (i = 0; i < num; i++)
+		rps[i]->kp.ukp_reserved[0] = 0;
+	if (lib_lock(true, err)) {
+		for (i = 0; err->code == -EBUSY && i < num; i++)
+			__atomic_fetch_or(&rps[i]->kp.flags, KPROBE_FLAG_DISABLED,
+			                  __ATOMIC_RELAXED);
+		return;
+	}
+	unlink_all(rps, num);
+	lib_unlock();
+	/* From a handler what calls point to is kept for ever. */
+	if (lib_in_handler())
+		return;
+	lib_wait();
+	if (lib_lock(true, err))
+		return;
+	bury_all(rps, num);
+	lib_unlock();
+}
+
+void unregister_kretprobe(struct kretprobe *rp)
+{
+	unregister_kretprobes(&rp, 1);
+}
+
+struct kretprobe *get_kretprobe(struct kretprobe_instance *ri)
+{
+	return __atomic_load_n(&ri->rph->rp, __ATOMIC_ACQUIRE);
+}
