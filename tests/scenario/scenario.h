@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the scenarios share: programs that use the installed library as anyone
+ * would.  Every test ends in text_is_as_in_the_file().
+ */
+#ifndef UKP_TESTS_SCENARIO_H
+#define UKP_TESTS_SCENARIO_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <ukprobes/kprobes.h>
+
+#define TARGET static __attribute__((noinline, noclone, noipa, used))
+#ifdef __clang__
+#undef TARGET
+#define TARGET static __attribute__((noinline, used, optnone))
+#endif
+
+#define register_ok(call)                                                                         \
+	do {                                                                                      \
+		int ret_ = (call);                                                                \
+		if (ret_)                                                                         \
+			fail_msg("%s: %d: %s", #call, ret_, ukp_kprobe_error());                  \
+	} while (0)
+
+/* This program's text in memory against the file's. */
+static inline void text_is_as_in_the_file(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	int fd = open("/proc/self/exe", O_RDONLY), compared = 0;
+	unsigned long start, end, off;
+	char line[512], exe[256];
+	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+
+	assert_true(maps && fd >= 0 && n > 0);
+	exe[n] = 0;
+	while (fgets(line, sizeof(line), maps)) {
+		char *file;
+
+		if (sscanf(line, "%lx-%lx r-xp %lx", &start, &end, &off) != 3 ||
+		    !strstr(line, exe))
+			continue;
+		file = malloc(end - start);
+		n = pread(fd, file, end - start, (off_t)off);
+		assert_true(n > 0);
+		assert_memory_equal(file, (void *)start, (size_t)n);
+		free(file);
+		compared++;
+	}
+	assert_true(compared);
+	fclose(maps);
+	close(fd);
+}
+
+#endif
