@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT */
+/* Exact counts with many threads, signals in between, fork, and probes that come and go. */
+#include <pthread.h>
+#include <signal.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+
+#include "scenario.h"
+
+enum { THREADS = 8, CALLS = 20000 };
+
+static unsigned long pre_hits, post_hits, ret_hits, from_signal;
+static volatile sig_atomic_t stop;
+
+TARGET unsigned long target(unsigned long a)
+{
+	__asm__ volatile("");
+	return a + 3;
+}
+
+static void count(unsigned long *n)
+{
+	__atomic_fetch_add(n, 1, __ATOMIC_RELAXED);
+}
+
+static int pre(struct kprobe *p, struct pt_regs *regs)
+{
+	count(&pre_hits);
+	return 0;
+}
+
+static void post(struct kprobe *p, struct pt_regs *regs, unsigned long flags)
+{
+	count(&post_hits);
+}
+
+static int on_return(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	count(&ret_hits);
+	return 0;
+}
+
+static int reset(void **state)
+{
+	pre_hits = post_hits = ret_hits = from_signal = 0;
+	stop = 0;
+	return 0;
+}
+
+static int untouched(void **state)
+{
+	text_is_as_in_the_file();
+	return 0;
+}
+
+static void *calls(void *arg)
+{
+	unsigned long i;
+
+	for (i = 0; i < CALLS; i++)
+		if (target(i) != i + 3)
+			abort();
+	return NULL;
+}
+
+static void run_threads(void *(*fn)(void *))
+{
+	pthread_t t[THREADS];
+	int i;
+
+	for (i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&t[i], NULL, fn, NULL), 0);
+	for (i = 0; i < THREADS; i++)
+		pthread_join(t[i], NULL);
+}
+
+static struct kprobe kp = { .pre_handler = pre, .post_handler = post };
+static struct kretprobe rp = { .handler = on_return };
+
+static void plant_both(void)
+{
+	kp.addr = rp.kp.addr = NULL;
+	kp.symbol_name = rp.kp.symbol_name = "target";
+	register_ok(register_kprobe(&kp));
+	register_ok(register_kretprobe(&rp));
+}
+
+static void take_both(void)
+{
+	unregister_kprobe(&kp);
+	unregister_kretprobe(&rp);
+}
+
+static void counts_are_exact_with_many_threads(void **state)
+{
+	plant_both();
+	run_threads(calls);
+	take_both();
+	assert_int_equal(pre_hits, THREADS * CALLS);
+	assert_int_equal(post_hits, THREADS * CALLS);
+	assert_int_equal(ret_hits, THREADS * CALLS);
+	assert_int_equal(kp.nmissed + rp.kp.nmissed + rp.nmissed, 0);
+}
+
+static void on_signal(int sig)
+{
+	int saved = errno;
+
+	if (target(5) != 8)
+		abort();
+	count(&from_signal);
+	errno = saved;
+}
+
+static void a_signal_handler_may_call_what_is_probed(void **state)
+{
+	struct sigaction sa = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
+	struct itimerval every = { { 0, 500 }, { 0, 500 } }, off = { { 0, 0 }, { 0, 0 } };
+
+	assert_int_equal(sigaction(SIGPROF, &sa, NULL), 0);
+	plant_both();
+	assert_int_equal(setitimer(ITIMER_PROF, &every, NULL), 0);
+	run_threads(calls);
+	setitimer(ITIMER_PROF, &off, NULL);
+	take_both();
+	assert_true(from_signal > 0);
+	/* A signal in the middle of a handler finds the guard on: counted as a miss. */
+	assert_int_equal(pre_hits + kp.nmissed, THREADS * CALLS + from_signal);
+	assert_int_equal(ret_hits + rp.kp.nmissed + (unsigned long)rp.nmissed,
+	                 THREADS * CALLS + from_signal);
+	assert_int_equal(post_hits, pre_hits);
+}
+
+static void a_forked_child_runs_on_and_reports_nothing(void **state)
+{
+	int status;
+	pid_t pid;
+
+	plant_both();
+	target(1);
+	pid = fork();
+	if (!pid) {
+		struct kprobe mine = { .symbol_name = "target" };
+		int bad = target(1) != 4 || pre_hits != 1 || ret_hits != 1 ||
+		          register_kprobe(&mine) != -EOPNOTSUPP;
+
+		unregister_kprobe(&kp);
+		_exit(bad || target(2) != 5);
+	}
+	assert_true(pid > 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	target(1);
+	take_both();
+	assert_int_equal(pre_hits, 2);
+	assert_int_equal(ret_hits, 2);
+}
+
+static void *calls_until_stopped(void *arg)
+{
+	unsigned long i, *n = arg;
+
+	for (i = 0; !stop; i++)
+		if (target(i) != i + 3)
+			abort();
+	__atomic_fetch_add(n, i, __ATOMIC_RELAXED);
+	return NULL;
+}
+
+/* Its memory is poisoned as soon as unregistering has returned. */
+static void probes_come_and_go_under_load(void **state)
+{
+	pthread_t t[THREADS];
+	unsigned long n = 0;
+	int i;
+
+	for (i = 0; i < THREADS; i++)
+		pthread_create(&t[i], NULL, calls_until_stopped, &n);
+	for (i = 0; i < 200; i++) {
+		struct kprobe *p = calloc(1, sizeof(*p));
+		struct kretprobe *r = calloc(1, sizeof(*r));
+
+		p->symbol_name = r->kp.symbol_name = "target";
+		p->pre_handler = pre;
+		p->post_handler = post;
+		r->handler = on_return;
+		register_ok(register_kprobe(p));
+		register_ok(register_kretprobe(r));
+		while (__atomic_load_n(&pre_hits, __ATOMIC_RELAXED) < (unsigned long)i)
+			sched_yield();
+		unregister_kprobe(p);
+		unregister_kretprobe(r);
+		memset(p, 0x5a, sizeof(*p));
+		memset(r, 0x5a, sizeof(*r));
+		free(p);
+		free(r);
+	}
+	stop = 1;
+	for (i = 0; i < THREADS; i++)
+		pthread_join(t[i], NULL);
+	assert_true(pre_hits > 0 && ret_hits > 0 && post_hits > 0);
+	assert_true(n >= pre_hits);
+}
+
+static volatile sig_atomic_t faults;
+static sigjmp_buf again;
+
+static void on_fault(int sig, siginfo_t *info, void *uc)
+{
+	faults++;
+	siglongjmp(again, 1);
+}
+
+static void the_programs_own_fault_handler_works(void **state)
+{
+	struct sigaction sa = { .sa_sigaction = on_fault, .sa_flags = SA_SIGINFO }, old, back;
+	int *volatile nowhere = (int *)8;
+
+	plant_both();
+	assert_int_equal(sigaction(SIGSEGV, &sa, &old), 0);
+	assert_int_equal(sigaction(SIGSEGV, NULL, &back), 0);
+	assert_ptr_equal(back.sa_sigaction, on_fault);
+	if (!sigsetjmp(again, 1))
+		*nowhere = 1;
+	target(1);
+	sigaction(SIGSEGV, &old, NULL);
+	take_both();
+	assert_int_equal(faults, 1);
+	assert_int_equal(pre_hits, 1);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, reset, untouched)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(counts_are_exact_with_many_threads),
+		T(a_signal_handler_may_call_what_is_probed),
+		T(a_forked_child_runs_on_and_reports_nothing),
+		T(probes_come_and_go_under_load),
+		T(the_programs_own_fault_handler_works),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
