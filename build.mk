@@ -30,6 +30,8 @@ $(O)/obj/%.S.o: src/%.S
 	@mkdir -p $(@D)
 	$(CC) $(hosted) -I$(O) -c -o $@ $<
 
+$(free_objs): build.mk
+
 # --- tests -------------------------------------------------------------------
 # tests/unit/<zone>/test_*.c: one cmocka program each, linked with everything.
 

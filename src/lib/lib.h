@@ -21,9 +21,6 @@
 #include "patch/slots.h"
 #include "sym/sym.h"
 
-/* Made by the first registration, never freed: a thread may be on a hit at any time. */
-extern struct ukp_ctl *ukp_lib_ctl;
-
 /* Why this thread's last call failed. */
 struct err *lib_err(void);
 

@@ -119,9 +119,9 @@ static void inner_post(struct kprobe *p, struct pt_regs *regs, unsigned long fla
 
 static void hits_in_handlers_are_missed_and_counted(void **state)
 {
-	struct kprobe inner = {
-		.symbol_name = "nested_target", .pre_handler = inner_pre, .post_handler = inner_post
-	};
+	struct kprobe inner = { .symbol_name = "nested_target",
+		                .pre_handler = inner_pre,
+		                .post_handler = inner_post };
 	struct kprobe off = { .symbol_name = "nested_target", .flags = KPROBE_FLAG_DISABLED };
 	struct kprobe kp = { .symbol_name = "target",
 		             .pre_handler = nesting_pre,
@@ -264,7 +264,9 @@ static int skip_function(struct kprobe *p, struct pt_regs *regs)
 static void a_pre_handler_that_sets_ip_skips_all_else(void **state)
 {
 	struct kprobe old = { .symbol_name = "target", .pre_handler = pre, .post_handler = post };
-	struct kprobe kp = { .symbol_name = "target", .pre_handler = skip_function, .post_handler = post };
+	struct kprobe kp = { .symbol_name = "target",
+		             .pre_handler = skip_function,
+		             .post_handler = post };
 
 	register_ok(register_kprobe(&old));
 	register_ok(register_kprobe(&kp));

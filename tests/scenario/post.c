@@ -19,7 +19,8 @@
 	        "movq $0x1234, -8(%rsp)\n movq $0x5678, -120(%rsp)\n"                             \
 	        "mov %rsp, %r14\n" insn "\n"                                                      \
 	        "mov -8(%r14), %r12\n mov -120(%r14), %r13\n"                                     \
-	        "mov %rsp, %rbp\n mov %r14, %rsp\n lea -256(%rsp), %rsp\n pushfq\n popq 64(%r15)\n"   \
+	        "mov %rsp, %rbp\n mov %r14, %rsp\n lea -256(%rsp), %rsp\n pushfq\n popq "         \
+	        "64(%r15)\n"                                                                      \
 	        "sub %r14, %rbp\n mov %rbp, 72(%r15)\n mov %r12, 80(%r15)\n mov %r13, 88(%r15)\n" \
 	        "mov %rax, 0(%r15)\n mov %rbx, 8(%r15)\n mov %rcx, 16(%r15)\n"                    \
 	        "mov %rdx, 24(%r15)\n mov %rsi, 32(%r15)\n mov %rdi, 40(%r15)\n"                  \
@@ -47,24 +48,28 @@ FORM(cond_equal, "cmp %rax, %rbx\n" AT(cond_equal) "je 1f\n mov $1, %eax\n 1:");
 FORM(cond_less, "cmp %rax, %rbx\n" AT(cond_less) "jl 1f\n mov $1, %eax\n 1:");
 FORM(counted, "mov $3, %ecx\n xor %edx, %edx\n 1: inc %edx\n" AT(counted) "loop 1b");
 FORM(calls, "lea -128(%rsp), %rsp\n" AT(calls) "call 1f\n jmp 2f\n"
-     "1: mov (%rsp), %rdx\n lea 1b(%rip), %rcx\n sub %rcx, %rdx\n mov $0, %ecx\n ret\n 2:");
-FORM(calls_memory, "lea -128(%rsp), %rsp\n lea 1f(%rip), %rdx\n mov %rdx, 8(%rsp)\n"
-     AT(calls_memory) "call *8(%rsp)\n jmp 2f\n 1: mov $7, %edx\n ret\n 2:");
+                                               "1: mov (%rsp), %rdx\n lea 1b(%rip), %rcx\n sub "
+                                               "%rcx, %rdx\n mov $0, %ecx\n ret\n 2:");
+FORM(calls_memory, "lea -128(%rsp), %rsp\n lea 1f(%rip), %rdx\n mov %rdx, 8(%rsp)\n" AT(
+			   calls_memory) "call *8(%rsp)\n jmp 2f\n 1: mov $7, %edx\n ret\n 2:");
 FORM(returns, "lea -128(%rsp), %rsp\n call 1f\n jmp 2f\n 1: inc %rax\n" AT(returns) "ret\n 2:");
 FORM(returns_more, "lea -128(%rsp), %rsp\n push %rax\n push %rax\n call 1f\n jmp 2f\n"
-     "1: inc %rax\n" AT(returns_more) "ret $16\n 2:");
+                   "1: inc %rax\n" AT(returns_more) "ret $16\n 2:");
 
-#define ENTRY(name) { #name, name, name##_at }
+#define ENTRY(name)                    \
+	{                              \
+#name, name, name##_at \
+	}
 
 static const struct form {
 	const char *name;
 	void (*fn)(struct cpu *c);
 	char *at;
 } forms[] = {
-	ENTRY(straight),   ENTRY(with_flags), ENTRY(from_rip),     ENTRY(pushes),  ENTRY(moves_sp),
-	ENTRY(string_move), ENTRY(jump),      ENTRY(jump_reg),     ENTRY(cond_equal),
-	ENTRY(cond_less),  ENTRY(counted),    ENTRY(calls),        ENTRY(calls_memory),
-	ENTRY(returns),    ENTRY(returns_more),
+	ENTRY(straight),     ENTRY(with_flags),  ENTRY(from_rip),     ENTRY(pushes),
+	ENTRY(moves_sp),     ENTRY(string_move), ENTRY(jump),         ENTRY(jump_reg),
+	ENTRY(cond_equal),   ENTRY(cond_less),   ENTRY(counted),      ENTRY(calls),
+	ENTRY(calls_memory), ENTRY(returns),     ENTRY(returns_more),
 };
 
 static unsigned int pre_hits, post_hits;

@@ -28,11 +28,11 @@
 #define TARGET static __attribute__((noinline, used, optnone))
 #endif
 
-#define register_ok(call)                                                                         \
-	do {                                                                                      \
-		int ret_ = (call);                                                                \
-		if (ret_)                                                                         \
-			fail_msg("%s: %d: %s", #call, ret_, ukp_kprobe_error());                  \
+#define register_ok(call)                                                        \
+	do {                                                                     \
+		int ret_ = (call);                                               \
+		if (ret_)                                                        \
+			fail_msg("%s: %d: %s", #call, ret_, ukp_kprobe_error()); \
 	} while (0)
 
 /* This program's text in memory against the file's. */
@@ -49,8 +49,7 @@ static inline void text_is_as_in_the_file(void)
 	while (fgets(line, sizeof(line), maps)) {
 		char *file;
 
-		if (sscanf(line, "%lx-%lx r-xp %lx", &start, &end, &off) != 3 ||
-		    !strstr(line, exe))
+		if (sscanf(line, "%lx-%lx r-xp %lx", &start, &end, &off) != 3 || !strstr(line, exe))
 			continue;
 		file = malloc(end - start);
 		n = pread(fd, file, end - start, (off_t)off);

@@ -26,7 +26,8 @@ static void busy(void)
 
 	memset(p, hits, 1000);
 	hits++;
-	snprintf(text, sizeof(text), "%f %Lf %s %d", 3.25 * hits, (long double)hits / 3, "text", p[9]);
+	snprintf(text, sizeof(text), "%f %Lf %s %d", 3.25 * hits, (long double)hits / 3, "text",
+	         p[9]);
 	free(p);
 	__asm__ volatile("pcmpeqd %%xmm0, %%xmm0\n\tpcmpeqd %%xmm7, %%xmm7\n\t"
 	                 "pcmpeqd %%xmm15, %%xmm15\n\tfld1\n\tfstp %%st(0)" ::
@@ -72,9 +73,9 @@ static void call_and_compare(void)
 		"movups 192(%0), %%xmm12\n\tmovups 208(%0), %%xmm13\n\tmovups 224(%0), %%xmm14\n\t"
 		"movups 240(%0), %%xmm15\n\t"
 		"lea -128(%%rsp), %%rsp\n\t"
-		"mov %%rsp, %%rbp\n\tand $-16, %%rsp\n\t"
+		"mov %%rsp, %%r15\n\tand $-16, %%rsp\n\t"
 		"call touch\n\t"
-		"mov %%rbp, %%rsp\n\tlea 128(%%rsp), %%rsp\n\t"
+		"mov %%r15, %%rsp\n\tlea 128(%%rsp), %%rsp\n\t"
 		"movups %%xmm0, 0(%1)\n\tmovups %%xmm1, 16(%1)\n\tmovups %%xmm2, 32(%1)\n\t"
 		"movups %%xmm3, 48(%1)\n\tmovups %%xmm4, 64(%1)\n\tmovups %%xmm5, 80(%1)\n\t"
 		"movups %%xmm6, 96(%1)\n\tmovups %%xmm7, 112(%1)\n\tmovups %%xmm8, 128(%1)\n\t"
@@ -84,9 +85,9 @@ static void call_and_compare(void)
 		"fstpt (%2)"
 		:
 		: "r"(from), "r"(to), "r"(top)
-		: "memory", "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "rbp",
-		  "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9",
-		  "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15");
+		: "memory", "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "r15",
+		  "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8",
+		  "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15");
 	assert_memory_equal(in, out, sizeof(in));
 	assert_true(one == 1.0L);
 }
@@ -150,14 +151,14 @@ __attribute__((target("avx"))) static void check_avx(void)
 	four before = { 1.25, -2.5, 3.75, 1e300 }, after;
 
 	__asm__ volatile("vmovupd %1, %%ymm9\n\t"
-	                 "lea -128(%%rsp), %%rsp\n\tmov %%rsp, %%rbp\n\tand $-16, %%rsp\n\t"
+	                 "lea -128(%%rsp), %%rsp\n\tmov %%rsp, %%r15\n\tand $-16, %%rsp\n\t"
 	                 "call touch\n\t"
-	                 "mov %%rbp, %%rsp\n\tlea 128(%%rsp), %%rsp\n\t"
+	                 "mov %%r15, %%rsp\n\tlea 128(%%rsp), %%rsp\n\t"
 	                 "vmovupd %%ymm9, %0\n\tvzeroupper"
 	                 : "=m"(after)
 	                 : "m"(before)
 	                 : "memory", "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11",
-	                   "rbp", "cc", "xmm9");
+	                   "r15", "cc", "xmm9");
 	assert_memory_equal(&before, &after, sizeof(before));
 }
 

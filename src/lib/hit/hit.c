@@ -124,15 +124,14 @@ int ukp_lib_hit(struct ukp_hit *hit, uint64_t ctx)
 	return flow;
 }
 
+/* pc is in a slot, so there is an arena that has it. */
 static struct lib_site *site_of_slot(uint64_t pc)
 {
-	struct lib_arena *a;
+	struct lib_arena *a = __atomic_load_n(&ukp_lib_arenas, __ATOMIC_ACQUIRE);
 
-	for (a = __atomic_load_n(&ukp_lib_arenas, __ATOMIC_ACQUIRE); a; a = a->next)
-		if (pc - a->addr < LIB_ARENA_SLOTS * UKP_SLOT_SIZE)
-			return __atomic_load_n(&a->site[(pc - a->addr) / UKP_SLOT_SIZE],
-			                       __ATOMIC_ACQUIRE);
-	return NULL;
+	while (pc - a->addr >= LIB_ARENA_SLOTS * UKP_SLOT_SIZE)
+		a = a->next;
+	return __atomic_load_n(&a->site[(pc - a->addr) / UKP_SLOT_SIZE], __ATOMIC_ACQUIRE);
 }
 
 struct post {

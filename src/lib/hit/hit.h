@@ -83,6 +83,8 @@ struct kprobe *guard_running(bool *on);
  */
 void guard_wait(void (*pause)(void));
 
+/* Made by the first registration, never freed: a thread may be on a hit at any time. */
+extern struct ukp_ctl *ukp_lib_ctl;
 /* Filled in before the first probe. */
 extern struct lib_arena *ukp_lib_arenas;
 extern int *(*ukp_lib_errno)(void);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Where the engine finds its control area in our own process. */
-#include "lib/lib.h"
+#include "lib/hit/hit.h"
 
 struct ukp_ctl *ukp_lib_ctl;
 
