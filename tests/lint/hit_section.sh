@@ -5,7 +5,7 @@
 # and vector registers are touched by the listed stubs only.
 set -eu
 
-lib=${1:-build/libukprobes.so}
+lib=${1:-${O:-build}/libukprobes.so}
 stubs='^(ukp_vec_call|resume_direct)$'
 
 range=$(objdump -h "$lib" | awk '$2 == "ukp_hit_text" { print $4, $3 }')
