@@ -4,6 +4,9 @@
  * flags, stack and memory are as without a probe, and the handler sees where
  * the program goes on.
  */
+#include <signal.h>
+#include <ucontext.h>
+
 #include "scenario.h"
 
 /* One instruction at NAME_at, in a function NAME(struct cpu *). */
@@ -186,12 +189,54 @@ static void what_a_post_handler_writes_takes_effect(void **state)
 	text_is_as_in_the_file();
 }
 
+/* A call through memory that isn't there, and one that is repaired by the handler. */
+FORM(calls_nowhere,
+     "lea -128(%rsp), %rsp\n" AT(
+	     calls_nowhere) "call *(%rdx)\n jmp 2f\n"
+                            "1: ret\n .globl calls_nowhere_ret\n .set calls_nowhere_ret, 1b\n 2:");
+FORM(loads_nowhere, AT(loads_nowhere) "mov (%rdx), %rsi");
+
+static unsigned long fault_ip, good_word;
+static int faults;
+
+static void repair(int sig, siginfo_t *info, void *uc)
+{
+	ucontext_t *c = uc;
+
+	faults++;
+	fault_ip = (unsigned long)c->uc_mcontext.gregs[REG_RIP];
+	c->uc_mcontext.gregs[REG_RDX] = (long)&good_word;
+}
+
+extern char calls_nowhere_ret[];
+
+static void a_fault_is_at_the_programs_own_address(void **state)
+{
+	static const struct form faulting[] = { ENTRY(calls_nowhere), ENTRY(loads_nowhere) };
+	struct sigaction sa = { .sa_sigaction = repair, .sa_flags = SA_SIGINFO }, old;
+	unsigned int i;
+
+	good_word = (unsigned long)calls_nowhere_ret;
+	sigaction(SIGSEGV, &sa, &old);
+	for (i = 0; i < 2; i++) {
+		faults = 0;
+		pre_hits = 0;
+		hit(&faulting[i]);
+		assert_int_equal(faults, 1);
+		assert_int_equal(fault_ip, (unsigned long)faulting[i].at);
+		assert_int_equal(pre_hits, 1);
+	}
+	sigaction(SIGSEGV, &old, NULL);
+	text_is_as_in_the_file();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_form_does_what_it_does_without_a_probe),
 		cmocka_unit_test(a_post_handler_sees_registers_behind_the_instruction),
 		cmocka_unit_test(what_a_post_handler_writes_takes_effect),
+		cmocka_unit_test(a_fault_is_at_the_programs_own_address),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
