@@ -22,6 +22,8 @@
 #include "patch/slots.h"
 #include "wire/instance.h"
 
+#define REST_US 1000
+
 /* Sealed at its size: who maps it would die of a target that shrank it. */
 #define MEMFD_FLAGS (MFD_CLOEXEC | MFD_ALLOW_SEALING)
 #define MEMFD_EXEC 0x10 /* MFD_EXEC, which needs Linux 6.3 */
@@ -241,11 +243,18 @@ static void undo(struct target *t)
 	leave(t, &ignored);
 }
 
-/* One stop of the target, with system calls in it; on failure nothing remains. */
+/*
+ * One stop of the target, with system calls in it; on failure nothing remains.
+ * What was computed before has used up our share of the CPU: on a busy machine
+ * we would be preempted in the middle of it, and the target with us.
+ */
 static int step(struct target *t, int (*fn)(struct target *t, struct err *err), struct err *err)
 {
-	int ret = target_hold(t, err);
+	int ret;
 
+	if (!t->holds)
+		usleep(REST_US);
+	ret = target_hold(t, err);
 	if (ret)
 		return ret;
 	ret = target_begin(t, err);
