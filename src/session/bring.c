@@ -323,7 +323,9 @@ static uint32_t find_tid_offset(struct target *t)
 int target_prepare(struct target *t, struct err *err)
 {
 	static const char *const unwinder[] = { "_Unwind_RaiseException", "_Unwind_ForcedUnwind",
-		                                "_Unwind_Resume_or_Rethrow", "_Unwind_Backtrace" };
+		                                "_Unwind_Resume_or_Rethrow", "_Unwind_Backtrace",
+		                                /* libc's, which load the unwinder only then */
+		                                "backtrace", "pthread_exit" };
 	size_t i;
 	int ret;
 
