@@ -77,7 +77,7 @@ build()
 	BIN=$BUILT/$name.$tag
 	mkdir -p "$BUILT"
 	[ "$BIN" -nt "$src" ] && return
-	"$1" -O1 -g -o "$BIN.tmp" "$src" "${@:2}" -pthread 2>"$T/build" || return 1
+	"$1" -D_GNU_SOURCE -O1 -g -o "$BIN.tmp" "$src" "${@:2}" -pthread 2>"$T/build" || { cat "$T/build"; return 1; }
 	mv "$BIN.tmp" "$BIN"
 }
 
