@@ -294,6 +294,38 @@ static void a_later_probe_brings_post_handlers_to_a_planted_site(void **state)
 	assert_int_equal(post_hits, 1);
 }
 
+enum { MANY = 200 };
+
+unsigned long many(void);
+__asm__(".text\n.type many, @function\nmany: xor %eax, %eax\n"
+        ".rept 200\n lea 1(%rax), %rax\n.endr\n ret\n.size many, . - many\n");
+
+/* The tables grow several times, and each site gets a second slot. */
+static void every_instruction_of_a_function_can_be_probed_at_once(void **state)
+{
+	static struct kprobe plain[MANY], late[MANY];
+	struct kprobe *all[2 * MANY];
+	int i;
+
+	for (i = 0; i < MANY; i++) {
+		plain[i].addr = late[i].addr = (kprobe_opcode_t *)many + 2 + 4 * i;
+		plain[i].pre_handler = pre;
+		late[i].post_handler = post;
+		all[i] = &plain[i];
+		all[MANY + i] = &late[i];
+	}
+	register_ok(register_kprobes(all, MANY));
+	assert_int_equal(many(), MANY);
+	assert_int_equal(pre_hits, MANY);
+	register_ok(register_kprobes(all + MANY, MANY));
+	assert_int_equal(many(), MANY);
+	assert_int_equal(pre_hits, 2 * MANY);
+	assert_int_equal(post_hits, MANY);
+	unregister_kprobes(all, 2 * MANY);
+	assert_int_equal(many(), MANY);
+	assert_int_equal(pre_hits, 2 * MANY);
+}
+
 TARGET int kept_off(int x)
 {
 	__asm__ volatile("");
@@ -351,6 +383,7 @@ int main(void)
 		T(disabling_takes_the_breakpoint_out),
 		T(a_pre_handler_that_sets_ip_skips_all_else),
 		T(a_later_probe_brings_post_handlers_to_a_planted_site),
+		T(every_instruction_of_a_function_can_be_probed_at_once),
 		T(what_is_on_the_blacklist_is_refused),
 		T(a_handler_may_unregister_its_probe),
 	};

@@ -202,6 +202,49 @@ static void probes_come_and_go_under_load(void **state)
 	assert_true(n >= pre_hits);
 }
 
+static int inside, release, unregistered;
+
+static int wait_inside(struct kprobe *p, struct pt_regs *regs)
+{
+	__atomic_store_n(&inside, 1, __ATOMIC_RELEASE);
+	while (!__atomic_load_n(&release, __ATOMIC_ACQUIRE))
+		sched_yield();
+	return 0;
+}
+
+static void *one_call(void *arg)
+{
+	target(1);
+	return NULL;
+}
+
+static void *unregister(void *arg)
+{
+	unregister_kprobe(arg);
+	__atomic_store_n(&unregistered, 1, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+static void unregistering_waits_for_a_handler_that_runs(void **state)
+{
+	struct kprobe slow = { .symbol_name = "target", .pre_handler = wait_inside };
+	pthread_t caller, taker;
+
+	register_ok(register_kprobe(&slow));
+	pthread_create(&caller, NULL, one_call, NULL);
+	while (!__atomic_load_n(&inside, __ATOMIC_ACQUIRE))
+		sched_yield();
+	pthread_create(&taker, NULL, unregister, &slow);
+	while (get_kprobe((void *)target))
+		sched_yield();
+	usleep(50000);
+	assert_int_equal(__atomic_load_n(&unregistered, __ATOMIC_ACQUIRE), 0);
+	__atomic_store_n(&release, 1, __ATOMIC_RELEASE);
+	pthread_join(caller, NULL);
+	pthread_join(taker, NULL);
+	assert_int_equal(unregistered, 1);
+}
+
 static volatile sig_atomic_t faults;
 static sigjmp_buf again;
 
@@ -238,6 +281,7 @@ int main(void)
 		T(a_signal_handler_may_call_what_is_probed),
 		T(a_forked_child_runs_on_and_reports_nothing),
 		T(probes_come_and_go_under_load),
+		T(unregistering_waits_for_a_handler_that_runs),
 		T(the_programs_own_fault_handler_works),
 	};
 
