@@ -81,9 +81,9 @@ typedef int (*kprobe_pre_handler_t)(struct kprobe *p, struct pt_regs *regs);
 typedef void (*kprobe_post_handler_t)(struct kprobe *p, struct pt_regs *regs, unsigned long flags);
 
 /* struct kprobe.flags; of these a caller may set DISABLED and UKP_NOVEC. */
-#define KPROBE_FLAG_GONE 1	     /* its text was unmapped */
-#define KPROBE_FLAG_DISABLED 2	     /* temporarily off */
-#define KPROBE_FLAG_OPTIMIZED 4	     /* in the jump form */
+#define KPROBE_FLAG_GONE 1           /* its text was unmapped */
+#define KPROBE_FLAG_DISABLED 2       /* temporarily off */
+#define KPROBE_FLAG_OPTIMIZED 4      /* in the jump form */
 #define KPROBE_FLAG_ON_FUNC_ENTRY 16 /* at a function's first instruction */
 /*
  * Here: the handlers touch no vector or x87 register (compiled with
@@ -99,11 +99,11 @@ struct kprobe {
 	 * name, and "SYMBOL@VERSION", tell equal names apart.
 	 */
 	const char *symbol_name;
-	unsigned int offset; /* from the symbol or from addr */
+	unsigned int offset;                /* from the symbol or from addr */
 	kprobe_pre_handler_t pre_handler;   /* or NULL */
 	kprobe_post_handler_t post_handler; /* or NULL */
-	unsigned long nmissed;		    /* zeroed by register_kprobe() */
-	unsigned int flags;		    /* KPROBE_FLAG_*, UKP_NOVEC */
+	unsigned long nmissed;              /* zeroed by register_kprobe() */
+	unsigned int flags;                 /* KPROBE_FLAG_*, UKP_NOVEC */
 
 	/* The library's own. */
 	struct kprobe *ukp_next;
@@ -158,11 +158,11 @@ int kprobe_add_ksym_blacklist(unsigned long entry);
 const char *ukp_kprobe_error(void);
 
 /* Keep probes off a function of one's own, at file scope. */
-#define NOKPROBE_SYMBOL(fname)                                                                    \
-	static void __attribute__((constructor)) ukp_nokprobe_##fname(void)                       \
-	{                                                                                         \
-		kprobe_add_ksym_blacklist((unsigned long)(fname));                                \
-	}                                                                                         \
+#define NOKPROBE_SYMBOL(fname)                                              \
+	static void __attribute__((constructor)) ukp_nokprobe_##fname(void) \
+	{                                                                   \
+		kprobe_add_ksym_blacklist((unsigned long)(fname));          \
+	}                                                                   \
 	struct kprobe
 
 /*
@@ -175,9 +175,9 @@ const char *ukp_kprobe_error(void);
 #endif
 
 struct kretprobe_instance {
-	struct ukp_kret *rph;	   /* the library's own */
+	struct ukp_kret *rph;      /* the library's own */
 	kprobe_opcode_t *ret_addr; /* where the function returns to */
-	void *fp;		   /* address of the stack word that held it */
+	void *fp;                  /* address of the stack word that held it */
 	__extension__ char data[];
 };
 

@@ -17,7 +17,7 @@ static const char partly[] =
 	"it blocks all signals inside, where a breakpoint kills; its entry can be probed";
 static const char twice[] = "it returns twice or changes stacks: its return address must stay";
 static const char nameless[] = "it is no function that others may call: it may be one of those "
-                               "that libc runs with all signals blocked, where a "
+			       "that libc runs with all signals blocked, where a "
 			       "breakpoint kills";
 static const char reads[] = "it looks at its own return address";
 
