@@ -22,7 +22,9 @@ for t in "$@"; do
 	name=${name#tests/}
 	log=$logs/${name//\//_}.log
 	start=$(date +%s.%N)
-	timeout -k 10 "$limit" "./$t" </dev/null >"$log" 2>&1
+	case $t in *.sh) cmd="bash ./$t" ;; *) cmd=./$t ;; esac
+	# shellcheck disable=SC2086
+	timeout -k 10 "$limit" $cmd </dev/null >"$log" 2>&1
 	rc=$?
 	secs=$(printf '%.1f' "$(echo "$(date +%s.%N) - $start" | bc)")
 	p=$(count '^\[       OK \]|^ok( |$)' "$log")

@@ -2,7 +2,8 @@
 /*
  * A session from the client's side.
  *
- *	client.c   the broker found or started, requests
+ *	connect.c  the broker found or started, requests
+ *	client.c   open, add, start, close
  *	launch.c   a command started and held
  *	read.c     from rings to records
  *	clock.c    ticks to nanoseconds
@@ -81,6 +82,9 @@ struct ukp_session {
 /* Sets the session's error; returns code. */
 int session_fail(struct ukp_session *s, int code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+
+#define CLIENT_CONNECT_MS 10000
+long client_now_ms(void);
 
 /* Connect to a broker; spawn: start one if there is none.  launch_fd: or -1. */
 int client_connect(struct ukp_session *s, bool spawn, int launch_fd);

@@ -18,10 +18,10 @@ extern char touch_store[];
 
 /* Its second instruction is the one that faults, the first is the entry. */
 __asm__(".text\n.globl touch, touch_store\n.type touch, @function\n"
-	"touch:	mov %esi, %eax\n"
-	"touch_store:	movb %al, (%rdi)\n"
-	"	movzbl (%rdi), %eax\n"
-	"	ret\n.size touch, . - touch\n");
+        "touch:	mov %esi, %eax\n"
+        "touch_store:	movb %al, (%rdi)\n"
+        "	movzbl (%rdi), %eax\n"
+        "	ret\n.size touch, . - touch\n");
 int touch(char *p, int value);
 
 __attribute__((noinline)) int takes(const char *s)
