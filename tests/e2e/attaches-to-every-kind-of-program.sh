@@ -42,7 +42,7 @@ matrix()
 		one musl work "$BIN" 2 500
 		build counter musl-static musl-gcc -static && one 'static musl' work "$BIN" 2 500
 	else
-		echo "without musl: there is no musl-gcc"
+		without musl "there is no musl-gcc"
 	fi
 	NR=50
 	build counter dynamic gcc && one '50 threads' work "$BIN" 50 500
@@ -53,5 +53,5 @@ if [ "$(id -u)" = 0 ]; then
 	user
 	matrix
 else
-	echo "only as this user: another one needs root"
+	without "another user" "needs root"
 fi

@@ -9,6 +9,7 @@
 #	snapshot / assert_untouched	how it was / it is so now, and verify is clean
 #	trace_start ARG... / trace_end	a trace in the background: TRACE, $T/trace, $T/err
 #	skip REASON			this test can't run here
+#	without PART REASON		a part of it can't
 
 set -eu -o pipefail
 export LC_ALL=C
@@ -22,11 +23,15 @@ chmod 755 "$T"
 PIDS=()
 AS=()
 
+NAME_OF_TEST=$(basename "$0" .sh)
+SKIPS=0
+
 cleanup()
 {
-	local p
+	local p status=$?
 
 	set +e
+	[ $status != 0 ] || [ $SKIPS != 0 ] || echo "ok $NAME_OF_TEST"
 	# The traces first: their brokers take the probes out.
 	for p in "${PIDS[@]}"; do
 		kill -9 "$p" 2>>/dev/null
@@ -47,8 +52,15 @@ fail()
 
 skip()
 {
-	echo "$*"
-	exit 77
+	without "$NAME_OF_TEST" "$*"
+	exit 0
+}
+
+# A part of a test that can't run here.
+without()
+{
+	echo "skipped $1: $2"
+	SKIPS=1
 }
 
 eq()

@@ -31,7 +31,7 @@ load()
 load >"$T/bench" 2>&1 &
 LOAD=$!
 PIDS+=("$LOAD")
-trap 'pkill -P "$LOAD" 2>>/dev/null; cleanup' EXIT
+trap 'kill -9 $(pgrep -P "$LOAD") 2>>/dev/null; cleanup' EXIT
 busy()
 {
 	[ "$(cli info stats | tr -d '\r' | sed -n 's/^total_commands_processed://p')" -gt 20000 ]

@@ -43,7 +43,7 @@ if gcc -m32 -c -o "$T/32.o" tests/targets/32bit.S 2>>/dev/null &&
 	start "$T/32"
 	target_refused '32-bit' '32-bit'
 else
-	echo "without 32-bit: this machine doesn't build or run such programs"
+	without 32-bit "this machine doesn't build or run such programs"
 fi
 
 build counter dynamic gcc
@@ -65,7 +65,7 @@ if command -v strace >>/dev/null; then
 	trace_end
 	eq "$HITS" 1 "after strace: hits"
 else
-	echo "without strace"
+	without traced "there is no strace"
 fi
 
 # exec keeps the pid: so the command is asked to probe itself
@@ -77,7 +77,7 @@ refused 'not found' 'no process' -p 4194000 'p work'
 if grep -q '^Kthread:.1' /proc/2/status 2>>/dev/null; then
 	refused 'kernel thread' 'kernel thread' -p 2 'p work'
 else
-	echo "without a kernel thread: none is seen here"
+	without "kernel thread" "none is seen here"
 fi
 
 start "$COUNTER" 1 1

@@ -23,7 +23,7 @@ round()
 for flags in "" -static; do
 	NAME="C++ $flags"
 	# shellcheck disable=SC2086 # none or one
-	build unwind "cc$flags" g++ $flags || { echo "without $NAME"; continue; }
+	build unwind "cc$flags" g++ $flags || { without "$NAME" "it does not build here"; continue; }
 	start "$BIN"
 	round
 	cp "$T/out" "$T/without"
@@ -45,7 +45,7 @@ done
 for flags in "" -static; do
 	NAME="C $flags"
 	# shellcheck disable=SC2086
-	build backtrace "c$flags" gcc $flags || { echo "without $NAME"; continue; }
+	build backtrace "c$flags" gcc $flags || { without "$NAME" "it does not build here"; continue; }
 	start "$BIN"
 	round
 	cp "$T/out" "$T/without"
