@@ -19,6 +19,9 @@
 #include "session/target.h"
 #include "wire/instance.h"
 
+/* What a full set blocks: not SIGKILL, SIGSTOP and libc's own 32 and 33. */
+#define ALL_SIGNALS (~(1ull << 8 | 1ull << 18 | 1ull << 31 | 1ull << 32))
+
 /*
  * A breakpoint met with SIGTRAP blocked kills.  Threads that a library keeps
  * for itself with all signals blocked (jemalloc's, say) get SIGTRAP opened
@@ -38,7 +41,7 @@ static int open_masks(struct target *t, struct err *err)
 			continue;
 		for (k = 0; k < t->own.nr_masks && t->own.mask[k] != mask; k++)
 			;
-		if (th->tid == t->pid || k == UKP_NR_MASKS)
+		if (th->tid == t->pid || (mask & ALL_SIGNALS) != ALL_SIGNALS || k == UKP_NR_MASKS)
 			return err_set(err, -EOPNOTSUPP,
 			               "thread %d of process %d blocks SIGTRAP: a probe would kill "
 			               "it; targets that do are not supported yet",

@@ -192,6 +192,9 @@ trace_start()
 	local n=$1
 
 	shift
+	# The folder is ours, the file whoever traces writes.
+	: >"$T/trace"
+	chmod 666 "$T/trace"
 	"${AS[@]}" "$UKP" trace -p "$PID" -o "$T/trace" "$@" 2>"$T/err" &
 	TRACE=$!
 	PIDS+=("$TRACE")
