@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A jump-form window and its detour, as the planner describes them and as
+ * whoever translates a pc reads them.
+ *
+ *	text	e9 .. .. .. ..		the window: its first instructions
+ *	detour	[entry] copy0 [entry] copy1 ... jmp back; tail; constants
+ *
+ * An entry stands before the copy of each covered instruction that has a
+ * probe.  It makes room below the red zone, pushes the words of struct pt_regs
+ * that the form asks for, calls the engine and undoes all of it.  Entries of
+ * one form are the same but for constants, so their map is a shape that all
+ * detours of the form share; a detour's own map has the rest: copies, the way
+ * back and the tail.
+ *
+ * How a frame is described, at each generated instruction boundary:
+ *
+ * - original sp = sp + 8 * words.  The CFA follows from it and the original
+ *   pc, as it would in the original code.
+ * - word i of struct pt_regs (0 is r15, 20 is ss) lies, while it is pushed, at
+ *   original sp - 296 + 8 * i.  A register whose bit is in saves and whose word
+ *   is at or above sp has its original value there and may hold anything; each
+ *   other register has its original value.  A word below sp counts for nothing.
+ * - UKP_PC_MOVED: the engine changed the flow.  pc and sp are words 16 and 19
+ *   of the frame at original sp - 296, and flags and registers are there too
+ *   while at or above sp.
+ *
+ * Read only after they are published; nothing in here changes.
+ */
+#ifndef UKP_WIRE_DETOUR_H
+#define UKP_WIRE_DETOUR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "wire/site.h"
+
+#define UKP_WINDOW_INSNS 5  /* a jump covers at most so many */
+#define UKP_DETOUR_PCS 96   /* a detour's own boundaries, at most */
+#define UKP_SHAPE_PCS 72    /* an entry's */
+#define UKP_DETOUR_WORDS 21 /* of struct pt_regs */
+#define UKP_DETOUR_FRAME (128 + 8 * UKP_DETOUR_WORDS)
+
+#define UKP_PC_MOVED 4 /* with neither of UKP_PC_BEFORE and _AFTER */
+
+struct ukp_detour_pc {
+	uint16_t off;
+	uint8_t flags; /* UKP_PC_* */
+	uint8_t words; /* original sp - sp, in words */
+	int32_t delta; /* original pc - the window's addr, in a shape - the instruction's */
+};
+
+/* The map of an entry; one for each form that is in use. */
+struct ukp_detour_shape {
+	uint32_t saves; /* bit i: word i of struct pt_regs */
+	uint16_t len;
+	uint8_t npc;
+	uint8_t flags; /* UKP_DETOUR_* of the form */
+	struct ukp_detour_pc pc[UKP_SHAPE_PCS];
+};
+
+enum {
+	UKP_DETOUR_FLOW = 1, /* a nonzero answer of the engine is honoured */
+	UKP_DETOUR_NEAR = 2, /* the engine is called by rel32 */
+};
+
+struct ukp_detour_insn {
+	uint8_t off; /* from the window's start */
+	uint8_t len;
+	uint16_t entry; /* of its probe, in the detour; 0xffff: it has none */
+	uint16_t copy;
+};
+
+#define UKP_DETOUR_NO_ENTRY 0xffff
+
+struct ukp_detour {
+	uint64_t addr;  /* of the window */
+	uint64_t buf;   /* of the detour */
+	uint32_t shape; /* where the shape is, for whoever stores both */
+	uint16_t size;  /* of the detour */
+	uint8_t len;    /* of the covered instructions */
+	uint8_t nr;     /* of covered instructions */
+	uint8_t npc;
+	uint8_t after_syscall; /* nonzero: copy's offset behind a last syscall, from its copy */
+	uint16_t reserved;
+	struct ukp_detour_insn insn[UKP_WINDOW_INSNS];
+	uint8_t jump[5];           /* what is written to addr */
+	uint8_t orig[5];           /* what was there */
+	struct ukp_detour_pc pc[]; /* npc of them, ascending */
+};
+
+struct ukp_detour_frame {
+	uint64_t pc, sp; /* the original ones; MOVED: sp is that of the window */
+	uint32_t saved;  /* words that have the original value of their register */
+	uint32_t flags;  /* UKP_PC_* */
+	uint64_t regs;   /* address of the frame's struct pt_regs, for the words in saved */
+};
+
+static inline const struct ukp_detour_pc *ukp_detour_search(const struct ukp_detour_pc *pc,
+                                                            unsigned int n, uint64_t off)
+{
+	unsigned int low = 0;
+
+	while (low < n) {
+		unsigned int mid = low + (n - low) / 2;
+
+		if (pc[mid].off == off)
+			return &pc[mid];
+		if (pc[mid].off < off)
+			low = mid + 1;
+		else
+			n = mid;
+	}
+	return 0;
+}
+
+/* What a thread at pc in a detour, with sp, would be in the original code.  False: no boundary. */
+static inline bool ukp_detour_frame(const struct ukp_detour *d,
+                                    const struct ukp_detour_shape *shape, uint64_t pc, uint64_t sp,
+                                    struct ukp_detour_frame *frame)
+{
+	uint64_t off = pc - d->buf, base = 0, deepest = UKP_DETOUR_FRAME / 8;
+	const struct ukp_detour_pc *p = 0;
+
+	if (off >= d->size)
+		return false;
+	for (unsigned int i = 0; i < d->nr && i < UKP_WINDOW_INSNS; i++) {
+		if (off - d->insn[i].entry >= shape->len)
+			continue;
+		p = ukp_detour_search(shape->pc, shape->npc, off - d->insn[i].entry);
+		base = d->insn[i].off;
+		break;
+	}
+	if (!p)
+		p = ukp_detour_search(d->pc, d->npc, off);
+	if (!p)
+		return false;
+	frame->pc = d->addr + base + (uint64_t)(int64_t)p->delta;
+	frame->sp = sp + 8ull * p->words;
+	frame->flags = p->flags;
+	frame->regs = frame->sp - UKP_DETOUR_FRAME;
+	frame->saved = 0;
+	for (uint64_t w = 16; w < p->words && w < deepest; w++)
+		frame->saved |= shape->saves & 1u << (deepest - 1 - w);
+	return true;
+}
+
+/*
+ * A thread that stands in the window, at pc, when the jump is written there:
+ * where it goes on.  0: nowhere, it stands inside an instruction.  pc itself
+ * is returned where it can stay.
+ *
+ * A thread in a system call stands behind it; to restart the call, the kernel
+ * goes back two bytes.  So it is moved also from the end of the window, to a
+ * place in the copy that has the instruction before it.
+ */
+static inline uint64_t ukp_detour_park(const struct ukp_detour *d, uint64_t pc)
+{
+	uint64_t off = pc - d->addr;
+
+	if (!off || off > d->len)
+		return pc;
+	if (off == d->len)
+		return d->after_syscall ? d->buf + d->insn[d->nr - 1].copy + d->after_syscall : pc;
+	for (unsigned int i = 0; i < d->nr && i < UKP_WINDOW_INSNS; i++)
+		if (d->insn[i].off == off)
+			return d->buf + d->insn[i].copy;
+	return 0;
+}
+
+#endif
