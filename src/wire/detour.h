@@ -73,21 +73,26 @@ struct ukp_detour_insn {
 
 #define UKP_DETOUR_NO_ENTRY 0xffff
 
+/* Followed by its map: npc times struct ukp_detour_pc, ascending. */
 struct ukp_detour {
-	uint64_t addr;  /* of the window */
-	uint64_t buf;   /* of the detour */
-	uint32_t shape; /* where the shape is, for whoever stores both */
-	uint16_t size;  /* of the detour */
-	uint8_t len;    /* of the covered instructions */
-	uint8_t nr;     /* of covered instructions */
-	uint8_t npc;
-	uint8_t after_syscall; /* nonzero: copy's offset behind a last syscall, from its copy */
-	uint16_t reserved;
+	uint64_t addr;         /* of the window */
+	uint64_t buf;          /* of the detour */
+	uint32_t shape;        /* for whoever stores both: where the shape is */
+	uint16_t size;         /* of the detour */
+	uint8_t len;           /* of the covered instructions */
+	uint8_t nr;            /* of covered instructions */
+	uint8_t npc;           /* of the map */
+	uint8_t after_syscall; /* length of a syscall that is the last of them, or 0 */
+	uint8_t jump[5];       /* what is written to addr */
+	uint8_t orig[5];       /* what was there */
 	struct ukp_detour_insn insn[UKP_WINDOW_INSNS];
-	uint8_t jump[5];           /* what is written to addr */
-	uint8_t orig[5];           /* what was there */
-	struct ukp_detour_pc pc[]; /* npc of them, ascending */
+	uint16_t reserved;
 };
+
+static inline const struct ukp_detour_pc *ukp_detour_map(const struct ukp_detour *d)
+{
+	return (const struct ukp_detour_pc *)(d + 1);
+}
 
 struct ukp_detour_frame {
 	uint64_t pc, sp; /* the original ones; MOVED: sp is that of the window */
@@ -132,7 +137,7 @@ static inline bool ukp_detour_frame(const struct ukp_detour *d,
 		break;
 	}
 	if (!p)
-		p = ukp_detour_search(d->pc, d->npc, off);
+		p = ukp_detour_search(ukp_detour_map(d), d->npc, off);
 	if (!p)
 		return false;
 	frame->pc = d->addr + base + (uint64_t)(int64_t)p->delta;
@@ -164,7 +169,8 @@ static inline uint64_t ukp_detour_park(const struct ukp_detour *d, uint64_t pc)
 		return d->after_syscall ? d->buf + d->insn[d->nr - 1].copy + d->after_syscall : pc;
 	for (unsigned int i = 0; i < d->nr && i < UKP_WINDOW_INSNS; i++)
 		if (d->insn[i].off == off)
-			return d->buf + d->insn[i].copy;
+			return d->buf + (d->insn[i].entry != UKP_DETOUR_NO_ENTRY ? d->insn[i].entry
+			                                                         : d->insn[i].copy);
 	return 0;
 }
 

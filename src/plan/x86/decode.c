@@ -214,6 +214,8 @@ enum plan_refusal x86_decode(const uint8_t *code, size_t avail, uint64_t addr, s
 		x->disp = z.raw.disp.offset;
 		x->disp_size = z.raw.disp.size / 8;
 	}
+	x->nop = z.mnemonic == ZYDIS_MNEMONIC_NOP;
+	x->traps = z.mnemonic == ZYDIS_MNEMONIC_UD2 || z.mnemonic == ZYDIS_MNEMONIC_HLT;
 	x->rip = x->modrm && x->disp_size == 4 && z.raw.modrm.mod == 0 && z.raw.modrm.rm == 5;
 	return classify(&z, addr, x);
 }

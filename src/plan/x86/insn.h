@@ -23,6 +23,8 @@ struct x86_insn {
 	uint8_t disp_size; /* bytes */
 	bool rip;          /* the displacement is relative to the next instruction */
 	bool addr32;       /* prefix 67 */
+	bool nop;          /* nop, of any length */
+	bool traps;        /* ud2, hlt: never goes on */
 };
 
 /*
