@@ -191,6 +191,14 @@ static enum plan_refusal classify(const ZydisDecodedInstruction *z, uint64_t add
 	return why;
 }
 
+/* 90 and 0F 1F: other hints that a decoder calls so may fault on some CPU. */
+static bool is_nop(const ZydisDecodedInstruction *z)
+{
+	return z->mnemonic == ZYDIS_MNEMONIC_NOP &&
+	       z->encoding == ZYDIS_INSTRUCTION_ENCODING_LEGACY &&
+	       (z->opcode_map == ZYDIS_OPCODE_MAP_DEFAULT ? z->opcode == 0x90 : z->opcode == 0x1f);
+}
+
 enum plan_refusal x86_decode(const uint8_t *code, size_t avail, uint64_t addr, struct x86_insn *x)
 {
 	ZydisDecodedInstruction z;
@@ -214,7 +222,7 @@ enum plan_refusal x86_decode(const uint8_t *code, size_t avail, uint64_t addr, s
 		x->disp = z.raw.disp.offset;
 		x->disp_size = z.raw.disp.size / 8;
 	}
-	x->nop = z.mnemonic == ZYDIS_MNEMONIC_NOP;
+	x->nop = is_nop(&z);
 	x->traps = z.mnemonic == ZYDIS_MNEMONIC_UD2 || z.mnemonic == ZYDIS_MNEMONIC_HLT;
 	x->rip = x->modrm && x->disp_size == 4 && z.raw.modrm.mod == 0 && z.raw.modrm.rm == 5;
 	return classify(&z, addr, x);
