@@ -135,6 +135,10 @@ static inline bool fits(const struct trial *t, const struct plan_insn *insn, boo
 		return false;
 	if (t->z.attributes & (ZYDIS_ATTRIB_HAS_SEGMENT_FS | ZYDIS_ATTRIB_HAS_SEGMENT_GS))
 		return false;
+	/* They store where the last x87 instruction was: in its copy, that is. */
+	if (t->z.mnemonic == ZYDIS_MNEMONIC_FNSAVE || t->z.mnemonic == ZYDIS_MNEMONIC_FNSTENV ||
+	    t->z.mnemonic == ZYDIS_MNEMONIC_FXSAVE || t->z.mnemonic == ZYDIS_MNEMONIC_FXSAVE64)
+		return false;
 	for (int i = 0; i < t->z.operand_count; i++) {
 		const ZydisDecodedOperand *op = &t->ops[i];
 
