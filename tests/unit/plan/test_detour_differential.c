@@ -67,7 +67,7 @@ static struct plan_detour_request some_request(const struct sequence *s)
 /* What came out of the detour, told as if it had happened in place. */
 static bool translate(const struct plan_detour *d, struct outcome *o)
 {
-	struct ukp_detour_frame f;
+	struct ukp_detour_frame f = { 0 };
 
 	if (o->cpu.pc - d->d.buf >= d->d.size)
 		return true;
