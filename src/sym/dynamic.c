@@ -42,6 +42,24 @@ static void take(struct dynamic *d, const Elf64_Dyn *e)
 	case DT_RELASZ:
 		d->relasz = e->d_un.d_val;
 		break;
+	case DT_JMPREL:
+		d->jmprel = e->d_un.d_ptr;
+		break;
+	case DT_PLTRELSZ:
+		d->pltrelsz = e->d_un.d_val;
+		break;
+	case DT_RELR:
+		d->relr = e->d_un.d_ptr;
+		break;
+	case DT_RELRSZ:
+		d->relrsz = e->d_un.d_val;
+		break;
+	case DT_INIT:
+		d->init = e->d_un.d_ptr;
+		break;
+	case DT_FINI:
+		d->fini = e->d_un.d_ptr;
+		break;
 	case DT_TEXTREL:
 		d->textrel = true;
 		break;
@@ -77,5 +95,7 @@ bool image_dynamic(const struct image *img, uint64_t bias, struct dynamic *d)
 	d->hash = unrelocated(img, bias, d->hash);
 	d->gnu_hash = unrelocated(img, bias, d->gnu_hash);
 	d->rela = unrelocated(img, bias, d->rela);
+	d->jmprel = unrelocated(img, bias, d->jmprel);
+	d->relr = unrelocated(img, bias, d->relr);
 	return true;
 }

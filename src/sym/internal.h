@@ -64,6 +64,7 @@ bool image_bias(const struct image *img, uint64_t start, uint64_t offset, bool x
 /* The few entries of PT_DYNAMIC that matter; link-time addresses, 0: absent. */
 struct dynamic {
 	uint64_t symtab, strtab, strsz, hash, gnu_hash, rela, relasz;
+	uint64_t jmprel, pltrelsz, relr, relrsz, init, fini;
 	bool textrel;
 };
 bool image_dynamic(const struct image *img, uint64_t bias, struct dynamic *d);

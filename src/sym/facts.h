@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the file of a module says of its code: the bytes, where functions are,
+ * which words will hold addresses of code, where the unwinder may go on, and
+ * what is on the stack.  It is the ground on which a jump form is planned.
+ *
+ * All addresses are link-time ones; runtime = link-time + sym_module_bias().
+ * Once made, facts know nothing of the process: they have their own copy of the
+ * code and their own descriptor of the file, so another thread may use them,
+ * one at a time.
+ *
+ * What is left out is left out on the safe side: a function whose exception
+ * table can't be read is none, and nothing is made at all of a file that would
+ * need more memory or time than a sane one.
+ */
+#ifndef UKP_SYM_FACTS_H
+#define UKP_SYM_FACTS_H
+
+#include "sym/sym.h"
+
+struct sym_facts_code {
+	uint64_t addr;
+	const uint8_t *bytes;
+	size_t size;
+};
+
+struct sym_facts_func {
+	uint64_t start, end;
+	/* A cold part of a function: by its name, or because its CFA isn't rsp + 8 at start. */
+	bool part;
+};
+
+struct sym_facts_reloc {
+	uint64_t place, target;
+};
+
+struct sym_facts {
+	/*
+	 * Sections of instructions, PLTs included, or executable segments where
+	 * the section table is missing or doesn't agree with the segments;
+	 * ascending, without overlaps.
+	 */
+	const struct sym_facts_code *code;
+	size_t nr_code;
+	/*
+	 * FDEs but those of signal frames and PLTs, and symbols of functions; by
+	 * start, one for each start.  All begin in code.  They may overlap.
+	 */
+	const struct sym_facts_func *func;
+	size_t nr_funcs;
+	/*
+	 * Words that hold the address of code once the module is relocated, by
+	 * place.  In a fixed module, whose words aren't relocated: all aligned
+	 * words of its data that look so.
+	 */
+	const struct sym_facts_reloc *reloc;
+	size_t nr_relocs;
+	/* Landing pads, the entry point, DT_INIT and DT_FINI; ascending. */
+	const uint64_t *extra;
+	size_t nr_extra, nr_pads; /* nr_pads: how many landing pads are among them */
+	bool fixed;               /* runs at its link-time addresses */
+	size_t bytes;             /* memory that all this takes */
+};
+
+/*
+ * -ENOENT: no file to trust behind the module; -ENOEXEC: no code in it; -EFBIG,
+ * -ENOMEM.  To be called by the thread that owns the module's process.
+ */
+int sym_facts(struct sym_module *m, struct sym_facts **ret, struct err *err);
+void sym_facts_free(struct sym_facts *f);
+
+/* Bytes of the file that no store can change once mapped; at most len, returns how many there are.
+ */
+size_t sym_facts_read(struct sym_facts *f, uint64_t addr, void *buf, size_t len);
+
+/*
+ * Does the CFI say that CFA = rsp + 8 at pc: nothing on the stack but the
+ * return address?  False where it says nothing.  Cheapest when pc ascends.
+ */
+bool sym_facts_bare_stack(struct sym_facts *f, uint64_t pc);
+
+#endif
