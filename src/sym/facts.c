@@ -102,15 +102,17 @@ static void publish(struct facts *f)
 	/* what is only needed to make them */
 	free(f->unfit);
 	free(f->pads);
+	free(f->symbol);
 	f->unfit = NULL;
 	f->pads = NULL;
+	f->symbol = NULL;
 	p->bytes += sizeof(*f) + FACTS_BLOCK + f->room_code * sizeof(*f->code) +
 	            f->room_funcs * sizeof(*f->func) + f->room_relocs * sizeof(*f->reloc) +
 	            f->room_extra * sizeof(*f->extra) + f->room_fdes * sizeof(*f->fde) +
 	            (f->frames.buf ? f->frames.size : 0);
 }
 
-int facts_make(struct facts *f, const struct symtab *symbols)
+int facts_make(struct facts *f)
 {
 	const uint64_t size = f->img->size < IMAGE_LOAD_MAX ? f->img->size : IMAGE_LOAD_MAX;
 	int r;
@@ -124,7 +126,7 @@ int facts_make(struct facts *f, const struct symtab *symbols)
 		return -ENOMEM;
 	r = facts_text(f);
 	if (!r)
-		r = facts_funcs(f, symbols);
+		r = facts_funcs(f);
 	f->pub.nr_pads = f->nr_extra;
 	if (!r)
 		r = facts_add_extra(f, f->img->eh.e_entry);
@@ -135,7 +137,7 @@ int facts_make(struct facts *f, const struct symtab *symbols)
 	return r;
 }
 
-int sym_facts(struct sym_module *m, struct sym_facts **ret, struct err *err)
+int sym_facts_open(struct sym_module *m, struct sym_facts **ret, struct err *err)
 {
 	struct facts *f;
 	int r;
@@ -146,14 +148,39 @@ int sym_facts(struct sym_module *m, struct sym_facts **ret, struct err *err)
 	f = calloc(1, sizeof(*f));
 	r = f ? copy_image(f, m->img) : -ENOMEM;
 	if (!r)
-		r = facts_make(f, module_symbols(m));
+		r = facts_symbols(f, module_symbols(m));
+	if (!r && !(f->path = strdup(m->path)))
+		r = -ENOMEM;
 	if (r) {
 		sym_facts_free(f ? &f->pub : NULL);
-		return err_set(err, r, "%s: cannot tell where its code may jump to: %s", m->path,
-		               strerror(-r));
+		return err_set(err, r, "%s: %s", m->path, strerror(-r));
 	}
 	*ret = &f->pub;
 	return 0;
+}
+
+int sym_facts_load(struct sym_facts *facts, struct err *err)
+{
+	struct facts *f = (struct facts *)facts;
+	int r = facts_make(f);
+
+	return r ? err_set(err, r, "%s: cannot tell where its code may be entered: %s", f->path,
+	                   strerror(-r))
+	         : 0;
+}
+
+int sym_facts(struct sym_module *m, struct sym_facts **ret, struct err *err)
+{
+	int r = sym_facts_open(m, ret, err);
+
+	if (r)
+		return r;
+	r = sym_facts_load(*ret, err);
+	if (r) {
+		sym_facts_free(*ret);
+		*ret = NULL;
+	}
+	return r;
 }
 
 void sym_facts_free(struct sym_facts *facts)
@@ -173,6 +200,8 @@ void sym_facts_free(struct sym_facts *facts)
 	free(f->unfit);
 	free(f->block);
 	free(f->pads);
+	free(f->symbol);
+	free(f->path);
 	image_free(f->img);
 	free(f);
 }

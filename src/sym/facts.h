@@ -5,9 +5,9 @@
  * what is on the stack.  It is the ground on which a jump form is planned.
  *
  * All addresses are link-time ones; runtime = link-time + sym_module_bias().
- * Once made, facts know nothing of the process: they have their own copy of the
- * code and their own descriptor of the file, so another thread may use them,
- * one at a time.
+ * Once opened, facts know nothing of the process: they have their own copies and
+ * their own descriptor of the file, so another thread may use them, one at a
+ * time.
  *
  * What is left out is left out on the safe side: a function whose exception
  * table can't be read is none, and nothing is made at all of a file that would
@@ -63,9 +63,14 @@ struct sym_facts {
 };
 
 /*
+ * In two steps, as the second one takes as long as reading all of the code: the
+ * first is for the thread that owns the module's process, the second for any.
  * -ENOENT: no file to trust behind the module; -ENOEXEC: no code in it; -EFBIG,
- * -ENOMEM.  To be called by the thread that owns the module's process.
+ * -ENOMEM.  Where loading fails nothing but freeing is left to do.
  */
+int sym_facts_open(struct sym_module *m, struct sym_facts **ret, struct err *err);
+int sym_facts_load(struct sym_facts *f, struct err *err);
+/* Both; *ret is NULL on failure. */
 int sym_facts(struct sym_module *m, struct sym_facts **ret, struct err *err);
 void sym_facts_free(struct sym_facts *f);
 

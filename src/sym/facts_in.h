@@ -42,8 +42,11 @@ struct facts_range {
 };
 
 struct facts {
-	struct sym_facts pub; /* first */
-	struct image *img;    /* our own */
+	struct sym_facts pub;          /* first */
+	struct image *img;             /* our own */
+	char *path;                    /* for errors */
+	struct sym_facts_func *symbol; /* as the module has them */
+	size_t nr_symbols;
 	struct sym_facts_code *code;
 	size_t nr_code, room_code;
 	bool by_sections, textrel;
@@ -77,6 +80,8 @@ int facts_add_extra(struct facts *f, uint64_t addr);
 /* -EFBIG once a file makes more work than it has bytes. */
 int facts_spend(struct facts *f, uint64_t bytes);
 
+/* facts.c: from f->img and symbols alone, as the fuzzer calls it */
+int facts_make(struct facts *f);
 /* lsda.c: -EINVAL where the table makes no sense */
 int facts_lsda(struct facts *f, uint64_t lsda, uint64_t start);
 /* cfa.c */
@@ -85,9 +90,8 @@ bool facts_bare_stack(struct facts *f, uint64_t pc);
 int facts_relocs(struct facts *f);
 /* text.c */
 int facts_text(struct facts *f);
-/* From f->img and symbols alone, as the fuzzer calls it. */
-int facts_make(struct facts *f, const struct symtab *symbols);
 /* funcs.c */
-int facts_funcs(struct facts *f, const struct symtab *symbols);
+int facts_symbols(struct facts *f, const struct symtab *symbols);
+int facts_funcs(struct facts *f);
 
 #endif

@@ -178,7 +178,23 @@ static void merge_funcs(struct facts *f)
 	f->nr_funcs = out;
 }
 
-int facts_funcs(struct facts *f, const struct symtab *symbols)
+int facts_symbols(struct facts *f, const struct symtab *symbols)
+{
+	f->symbol = calloc(symbols->nr + 1, sizeof(*f->symbol));
+	if (!f->symbol)
+		return -ENOMEM;
+	for (size_t i = 0; i < symbols->nr; i++) {
+		const struct symbol *s = &symbols->sym[i];
+
+		if (s->func)
+			f->symbol[f->nr_symbols++] =
+				(struct sym_facts_func){ s->addr, s->addr + s->size,
+				                         is_cold_name(s->name) };
+	}
+	return 0;
+}
+
+int facts_funcs(struct facts *f)
 {
 	int r = load_frames(f);
 
@@ -187,12 +203,8 @@ int facts_funcs(struct facts *f, const struct symtab *symbols)
 		if (!in_plt(f, f->fde[i].start))
 			r = add(f, f->fde[i].start, f->fde[i].end,
 			        !facts_bare_stack(f, f->fde[i].start));
-	for (size_t i = 0; i < symbols->nr && !r; i++) {
-		const struct symbol *s = &symbols->sym[i];
-
-		if (s->func)
-			r = add(f, s->addr, s->addr + s->size, is_cold_name(s->name));
-	}
+	for (size_t i = 0; i < f->nr_symbols && !r; i++)
+		r = add(f, f->symbol[i].start, f->symbol[i].end, f->symbol[i].part);
 	if (!r)
 		merge_funcs(f);
 	return r;
