@@ -21,12 +21,13 @@ static bool form_is_relative(uint8_t encoding)
 static int load_sites(struct facts *f, uint64_t addr, uint64_t len, struct eh_cursor *c)
 {
 	uint64_t off, avail;
-	int r = facts_spend(f, len);
+	int r;
 
-	if (r)
-		return r;
 	if (!image_offset(f->img, addr, &off, &avail) || len > avail)
 		return -EINVAL;
+	r = facts_spend(f, len);
+	if (r)
+		return r;
 	if (len > f->room_pads) {
 		uint8_t *grown = realloc(f->pads, len);
 
