@@ -14,8 +14,9 @@
  */
 int lang_check_meta(const struct lang_def *def, const struct lang_words *w, struct err *err)
 {
-	bool inside = def->place.kind == LANG_SYM && !def->ret && def->place.offset &&
-	              def->place.offset != LANG_ENDBR_LEN;
+	bool inside = def->place.kind == LANG_SYM && !def->ret &&
+	              (def->many == LANG_INSNS ||
+	               (def->place.offset && def->place.offset != LANG_ENDBR_LEN));
 	int all = -1;
 
 	for (size_t i = 2; i < w->nr; i++) {

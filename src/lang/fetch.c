@@ -93,7 +93,7 @@ static int emit(struct lang_arg *arg, uint8_t op, uint64_t imm)
 
 static bool is_entry_place(const struct lang_def *def)
 {
-	return def->place.kind == LANG_SYM && def->place.sym[0] &&
+	return def->place.kind == LANG_SYM && def->place.sym[0] && def->many != LANG_INSNS &&
 	       (!def->place.offset || def->place.offset == LANG_ENDBR_LEN);
 }
 

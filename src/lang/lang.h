@@ -4,6 +4,7 @@
  *
  *	p[:[GRP/]EVENT] PLACE [ARGS]
  *	r[MAXACTIVE][:[GRP/]EVENT] PLACE [ARGS]
+ *	f[MAXACTIVE][:[GRP/]EVENT] [MOD:]GLOB[%return] [ARGS]
  *
  * Two steps: lang_parse() needs no target; lang_compile() resolves symbols in
  * one.  Errors carry the kernel's text and the 0-based column in the command,
@@ -33,6 +34,13 @@ struct lang_field {
 	uint16_t offset; /* in the payload */
 };
 
+/* How many places a definition means. */
+enum lang_many {
+	LANG_ONE,
+	LANG_FUNCS, /* f: every function that matches place.sym, a glob */
+	LANG_INSNS, /* p SYM+*: every instruction of a function */
+};
+
 /* PLACE as parsed: exactly one of sym, addr, file. */
 struct lang_place {
 	char *module;   /* MOD of MOD:SYM, or PATH of PATH:0xOFFSET; NULL */
@@ -46,11 +54,12 @@ struct lang_place {
 struct lang_arg; /* parsed argument, private */
 
 struct lang_def {
-	char *text;                /* the command with single spaces: what columns count in */
-	bool ret;                  /* r */
+	char *text; /* the command with single spaces: what columns count in */
+	bool ret;   /* r, or %return */
+	enum lang_many many;
 	uint32_t maxactive;        /* 0: not given */
 	char group[LANG_NAME_MAX]; /* default "ukprobes" */
-	char event[LANG_NAME_MAX]; /* default p_SYM_OFF, r_SYM_0, p_0xADDR */
+	char event[LANG_NAME_MAX]; /* default p_SYM_OFF, r_SYM_0, p_0xADDR, SYM__entry */
 	struct lang_place place;
 	struct lang_arg *args;
 	unsigned int nr_args;
@@ -65,9 +74,21 @@ void lang_free(struct lang_def *def);
  * names), ambiguous symbol (lists the candidates), unknown module, offset
  * beyond the function, place not executable, r not at a function entry.
  * func gets the function's symbol (name "" when unknown, addr = its start).
+ * Of many places: the first.
  */
 int lang_resolve(const struct lang_def *def, struct sym_proc *proc, uint64_t *addr,
                  struct sym_symbol *func, struct err *err);
+
+/*
+ * All functions that a definition means, by address in each module, each
+ * address once; stops when fn returns nonzero, and returns that.  Those that
+ * can't be probed at their entry are among them: lang_no_entry() says why.
+ */
+typedef int (*lang_func_fn)(const struct sym_symbol *func, void *arg);
+int lang_resolve_all(const struct lang_def *def, struct sym_proc *proc, lang_func_fn fn, void *arg,
+                     struct err *err);
+/* Why nobody calls what this symbol names, or NULL. */
+const char *lang_no_entry(const struct sym_symbol *func);
 
 /*
  * Compile the arguments.  *ev is malloc'ed (steps behind it), chan, id,

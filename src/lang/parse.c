@@ -27,16 +27,18 @@ static int parse_letter(struct lang_def *def, const struct lang_words *w, struct
 	next = s.n > 1 ? s.p[1] : ':';
 	if (s.p[0] == '-' && s.n > 2 && s.p[1] == ':')
 		return lang_fail(err, -EOPNOTSUPP, LANG_UNSUPPORTED, 0, "deletion by definition");
-	if (strchr("ftes", s.p[0]) && (next == ':' || is_digit(next)))
+	if (strchr("tes", s.p[0]) && (next == ':' || is_digit(next)))
 		return lang_fail(err, -EOPNOTSUPP, LANG_UNSUPPORTED, 0,
-		                 "'%c' probes; p and r are there", s.p[0]);
-	if (s.p[0] != 'p' && s.p[0] != 'r')
+		                 "'%c' probes; p, r and f are there", s.p[0]);
+	if (!strchr("prf", s.p[0]) || (s.p[0] == 'f' && next != ':' && !is_digit(next)))
 		return lang_fail(err, -EINVAL, LANG_SYNTAX, 0,
-		                 "it begins with p (at an address) or r (when a function returns)");
+		                 "it begins with p (at an address), r (when a function returns) or "
+		                 "f (functions)");
 	if (w->nr < 2)
 		return lang_fail(err, -EINVAL, LANG_SYNTAX, 0,
 		                 "the place is missing: %c[:[GRP/]EVENT] PLACE [ARGS]", s.p[0]);
 	def->ret = s.p[0] == 'r';
+	def->many = s.p[0] == 'f' ? LANG_FUNCS : LANG_ONE;
 	return 0;
 }
 
@@ -46,7 +48,7 @@ static int parse_maxactive(struct lang_def *def, struct slice head, struct err *
 
 	if (head.n < 2 || !is_digit(head.p[1]))
 		return 0;
-	if (!def->ret)
+	if (!def->ret && def->many != LANG_FUNCS)
 		return lang_fail(err, -EINVAL, LANG_BAD_MAXACT_TYPE, 1, NULL);
 	if (lang_number(slice_from(head, 1), 0, &value) || !value || value > UINT32_MAX)
 		return lang_fail(err, -EINVAL, LANG_BAD_MAXACT, 1, NULL);
@@ -141,7 +143,9 @@ static int parse_words(struct lang_def *def, const struct lang_words *w, void *a
 	first = w->word[0].s;
 	colon = slice_find(first, ':');
 	ret = parse_maxactive(def, slice_head(first, colon), err);
-	if (!ret)
+	if (!ret && def->many == LANG_FUNCS)
+		ret = lang_parse_glob(def, w, err);
+	else if (!ret)
 		ret = lang_parse_place(def, w->word[1].s, w->word[1].column, err);
 	if (!ret && colon < first.n)
 		ret = parse_event(def, slice_from(first, colon + 1), (int)colon + 1, err);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * PLACE: [MOD:]SYM[+OFFS], 0xADDR, PATH:0xOFFSET, each with %return; and the
- * event name that is made of it.  MOD may be a path with colons in it, so the
- * last colon separates.
+ * PLACE: [MOD:]SYM[+OFFS], 0xADDR, PATH:0xOFFSET, each with %return, and SYM+*;
+ * GLOB of f; and the event name that is made of it.  MOD may be a path with
+ * colons in it, so the last colon separates.
  */
 #include "lang/private.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,7 +67,9 @@ static int parse_symbol(struct lang_def *def, struct slice s, int column, struct
 
 	for (sign = 0; sign < sym.n && sym.p[sign] != '+' && sym.p[sign] != '-'; sign++)
 		;
-	if (sign < sym.n && lang_signed(slice_from(sym, sign), 0, &offset))
+	if (slice_is(slice_from(sym, sign), "+*"))
+		def->many = LANG_INSNS;
+	else if (sign < sym.n && lang_signed(slice_from(sym, sign), 0, &offset))
 		return lang_fail(err, -EINVAL, LANG_BAD_PROBE_ADDR, column,
 		                 "'%.*s' is not an offset", (int)(sym.n - sign), sym.p + sign);
 	sym.n = sign;
@@ -78,7 +81,7 @@ static int parse_symbol(struct lang_def *def, struct slice s, int column, struct
 		return lang_fail(err, -EINVAL, LANG_BAD_PROBE_ADDR, column,
 		                 "it is [MOD:]SYM[+OFFS], 0xADDR or PATH:0xOFFSET");
 	/* Only a landing pad can be in front of an entry: resolving will look. */
-	if (def->ret && offset && offset != LANG_ENDBR_LEN)
+	if (def->ret && ((offset && offset != LANG_ENDBR_LEN) || def->many == LANG_INSNS))
 		return lang_fail(err, -EINVAL, LANG_BAD_RETPROBE, column, NULL);
 	def->place.kind = LANG_SYM;
 	def->place.offset = offset;
@@ -109,11 +112,67 @@ int lang_parse_place(struct lang_def *def, struct slice s, int column, struct er
 	return parse_symbol(def, s, column, err);
 }
 
+/* As the kernel finds it: an argument that is, or begins with, the return value. */
+static bool wants_retval(const struct lang_words *w)
+{
+	for (size_t i = 2; i < w->nr; i++) {
+		const char *at = memmem(w->word[i].s.p, w->word[i].s.n, "$retval", 7);
+		struct slice rest;
+
+		if (!at)
+			continue;
+		rest = slice_from(w->word[i].s, (size_t)(at + 7 - w->word[i].s.p));
+		if (!rest.n || (*rest.p != '_' && !isalnum((unsigned char)*rest.p)))
+			return true;
+	}
+	return false;
+}
+
+int lang_parse_glob(struct lang_def *def, const struct lang_words *w, struct err *err)
+{
+	struct slice s = w->word[1].s;
+	int column = w->word[1].column, ret;
+	size_t colon;
+
+	def->place.column = column;
+	ret = cut_suffix(def, &s, column, err);
+	if (ret)
+		return ret;
+	if (!def->ret)
+		def->ret = wants_retval(w);
+	if (def->maxactive && !def->ret)
+		return lang_fail(err, -EINVAL, LANG_BAD_MAXACT_TYPE, 1, NULL);
+	colon = last_colon(s);
+	def->place.kind = LANG_SYM;
+	def->place.sym = dup(colon < s.n ? slice_from(s, colon + 1) : s);
+	def->place.module = colon < s.n ? dup(slice_head(s, colon)) : NULL;
+	if (!def->place.sym || (colon < s.n && !def->place.module))
+		return err_set(err, -ENOMEM, "out of memory");
+	if (!*def->place.sym)
+		return lang_fail(err, -EINVAL, LANG_FAIL_REG_PROBE, column,
+		                 "the name is missing: [MOD:]GLOB, * for all functions");
+	return 0;
+}
+
 static const char *base_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 
 	return slash ? slash + 1 : path;
+}
+
+/* SYM__entry as the kernel has it; a glob without a letter is named by its module. */
+static void name_funcs(struct lang_def *def)
+{
+	const char *sym = def->place.sym, *end = def->ret ? "exit" : "entry";
+	const char *base = def->place.module ? base_name(def->place.module) : "all";
+
+	if (sym[strspn(sym, "*?[]")])
+		snprintf(def->event, sizeof(def->event), "%s%.*s__%s",
+		         *sym >= '0' && *sym <= '9' ? "_" : "", LANG_NAME_MAX - 9, sym, end);
+	else
+		snprintf(def->event, sizeof(def->event), "%.*s__%s",
+		         (int)strnlen(base, strcspn(base, ".-_")), base, end);
 }
 
 /* As the kernel names them, cut to what a name may be long. */
@@ -125,8 +184,14 @@ void lang_auto_event(struct lang_def *def)
 
 	switch (pl->kind) {
 	case LANG_SYM:
-		snprintf(def->event, sizeof(def->event), "%c_%s%s%s_%" PRId64, c, base,
-		         pl->module ? "_" : "", pl->sym, pl->offset);
+		if (def->many == LANG_FUNCS)
+			name_funcs(def);
+		else if (def->many == LANG_INSNS)
+			snprintf(def->event, sizeof(def->event), "p_%s%s%s_all", base,
+			         pl->module ? "_" : "", pl->sym);
+		else
+			snprintf(def->event, sizeof(def->event), "%c_%s%s%s_%" PRId64, c, base,
+			         pl->module ? "_" : "", pl->sym, pl->offset);
 		break;
 	case LANG_ADDR:
 		snprintf(def->event, sizeof(def->event), "%c_0x%" PRIx64, c, pl->addr);

@@ -109,22 +109,29 @@ static int not_unique(const struct found *f, struct sym_proc *proc, const char *
 	return lang_fail(err, -EINVAL, LANG_NON_UNIQ_SYMBOL, column, "%s is %s", name, list);
 }
 
-/* code differs by the kernel's habit: a place is -EINVAL, data -ENOENT. */
-static int unknown(struct sym_proc *proc, struct sym_module *m, const char *name, int code,
-                   int column, struct err *err)
+void lang_near(struct sym_proc *proc, struct sym_module *m, const char *name, char *buf, size_t len)
 {
 	const char *near[3];
 	size_t nr = sym_suggest(proc, m, name, near, 3);
-	char list[512] = "";
 
+	buf[0] = 0;
 	if (nr > 3)
 		nr = 3;
-	for (size_t i = 0, used = 0; i < nr && used < sizeof(list); i++)
-		used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s",
+	for (size_t i = 0, used = 0; i < nr && used < len; i++)
+		used += (size_t)snprintf(buf + used, len - used, "%s%s",
 		                         !i            ? "; near it: "
 		                         : i + 1 == nr ? " or "
 		                                       : ", ",
 		                         near[i]);
+}
+
+/* code differs by the kernel's habit: a place is -EINVAL, data -ENOENT. */
+static int unknown(struct sym_proc *proc, struct sym_module *m, const char *name, int code,
+                   int column, struct err *err)
+{
+	char list[512];
+
+	lang_near(proc, m, name, list, sizeof(list));
 	return lang_fail(err, code, LANG_BAD_PROBE_ADDR, column, "no symbol %.128s%s%.128s%s", name,
 	                 m ? " in " : "", m ? sym_module_name(m) : "", list);
 }
@@ -143,15 +150,25 @@ static struct sym_module *find_module(struct sym_proc *proc, const char *name)
 	return m;
 }
 
+int lang_find_module(const struct lang_place *pl, struct sym_proc *proc, struct sym_module **m,
+                     struct err *err)
+{
+	*m = pl->module ? find_module(proc, pl->module) : NULL;
+	if (pl->module && !*m)
+		return lang_fail(err, -ENOENT, LANG_BAD_PROBE_ADDR, pl->column,
+		                 "no module '%s' is mapped", pl->module);
+	return 0;
+}
+
 static int resolve_symbol(const struct lang_place *pl, struct sym_proc *proc, uint64_t *addr,
                           struct sym_symbol *func, struct err *err)
 {
-	struct sym_module *m = pl->module ? find_module(proc, pl->module) : NULL;
+	struct sym_module *m;
 	struct found f;
+	int ret = lang_find_module(pl, proc, &m, err);
 
-	if (pl->module && !m)
-		return lang_fail(err, -ENOENT, LANG_BAD_PROBE_ADDR, pl->column,
-		                 "no module '%s' is mapped", pl->module);
+	if (ret)
+		return ret;
 	look_up(&f, proc, m, pl->sym);
 	if (!f.nr)
 		return unknown(proc, m, pl->sym, -EINVAL, pl->column, err);
@@ -236,8 +253,7 @@ static void around(struct sym_proc *proc, uint64_t addr, struct sym_symbol *func
 	}
 }
 
-/* GCC and LLVM jump to the unlikely half of a function, foo.cold: nobody calls it. */
-static bool is_cold(const char *name)
+bool lang_is_cold(const char *name)
 {
 	const char *cold = strstr(name, ".cold");
 
@@ -249,7 +265,7 @@ bool lang_is_entry(struct sym_proc *proc, const struct sym_symbol *func, uint64_
 	static const unsigned char endbr64[LANG_ENDBR_LEN] = { 0xf3, 0x0f, 0x1e, 0xfa };
 	unsigned char bytes[LANG_ENDBR_LEN];
 
-	if (!func->func || is_cold(func->name))
+	if (!func->func || lang_is_cold(func->name))
 		return false;
 	if (addr == func->addr)
 		return true;
@@ -264,12 +280,29 @@ static int not_entry(const struct sym_symbol *func, int column, struct err *err)
 	if (!func->func)
 		return lang_fail(err, -EINVAL, LANG_BAD_RETPROBE, column,
 		                 "no function is known at this address");
-	if (is_cold(func->name))
+	if (lang_is_cold(func->name))
 		return lang_fail(err, -EINVAL, LANG_BAD_RETPROBE, column,
 		                 "%s is a part of a function that is jumped to", func->name);
 	return lang_fail(err, -EINVAL, LANG_BAD_RETPROBE, column,
 	                 "the function %s%sbegins at 0x%" PRIx64, func->name,
 	                 func->name[0] ? " " : "", func->addr);
+}
+
+static int take_first(const struct sym_symbol *func, void *arg)
+{
+	*(struct sym_symbol *)arg = *func;
+	return 1;
+}
+
+static int resolve_first(const struct lang_def *def, struct sym_proc *proc, uint64_t *addr,
+                         struct sym_symbol *func, struct err *err)
+{
+	int ret = lang_resolve_all(def, proc, take_first, func, err);
+
+	if (ret < 0)
+		return ret;
+	*addr = func->addr;
+	return 0;
 }
 
 int lang_resolve(const struct lang_def *def, struct sym_proc *proc, uint64_t *addr,
@@ -281,6 +314,8 @@ int lang_resolve(const struct lang_def *def, struct sym_proc *proc, uint64_t *ad
 	bool signal = false;
 	int ret = 0;
 
+	if (def->many == LANG_FUNCS)
+		return resolve_first(def, proc, addr, func, err);
 	*addr = pl->addr;
 	if (pl->kind == LANG_SYM)
 		ret = resolve_symbol(pl, proc, addr, func, err);

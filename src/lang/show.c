@@ -6,8 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static void show_place(FILE *f, const struct lang_place *pl)
+static void show_place(FILE *f, const struct lang_def *def)
 {
+	const struct lang_place *pl = &def->place;
+
 	switch (pl->kind) {
 	case LANG_SYM:
 		if (pl->module)
@@ -15,6 +17,8 @@ static void show_place(FILE *f, const struct lang_place *pl)
 		fputs(pl->sym, f);
 		if (pl->offset)
 			fprintf(f, "+%" PRId64, pl->offset);
+		if (def->many)
+			fputs(def->many == LANG_INSNS ? "+*" : def->ret ? "%return" : "", f);
 		break;
 	case LANG_ADDR:
 		fprintf(f, "0x%" PRIx64, pl->addr);
@@ -34,11 +38,11 @@ char *lang_show(const struct lang_def *def)
 
 	if (!f)
 		return NULL;
-	fputc(def->ret ? 'r' : 'p', f);
+	fputc(def->many == LANG_FUNCS ? 'f' : def->ret ? 'r' : 'p', f);
 	if (def->maxactive)
 		fprintf(f, "%" PRIu32, def->maxactive);
 	fprintf(f, ":%s/%s ", def->group, def->event);
-	show_place(f, &def->place);
+	show_place(f, def);
 	for (unsigned int i = 0; i < def->nr_args; i++)
 		fprintf(f, " %s=%s", def->args[i].name, def->args[i].expr);
 	bad = ferror(f);

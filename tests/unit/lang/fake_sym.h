@@ -8,6 +8,7 @@
 #ifndef TESTS_FAKE_SYM_H
 #define TESTS_FAKE_SYM_H
 
+#include <fnmatch.h>
 #include <string.h>
 
 #include "sym/sym.h"
@@ -161,6 +162,22 @@ int sym_original(struct sym_proc *p, uint64_t addr, void *buf, size_t len)
 	if (addr == 0x401000 && len >= 4)
 		memcpy(buf, endbr64, 4);
 	return 0;
+}
+
+int sym_for_each_func(struct sym_proc *p, struct sym_module *module, const char *glob,
+                      int (*fn)(const struct sym_symbol *sym, void *arg), void *arg)
+{
+	int ret = 0;
+
+	(void)p;
+	for (size_t i = 0; i < NR(fake_symbols) && !ret; i++) {
+		const struct sym_symbol *s = &fake_symbols[i];
+
+		if (s->func && (!module || s->module == module) &&
+		    (!glob || !fnmatch(glob, s->name, 0)))
+			ret = fn(s, arg);
+	}
+	return ret;
 }
 
 struct sym_module *sym_module_find(struct sym_proc *p, const char *name)

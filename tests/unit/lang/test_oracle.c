@@ -68,7 +68,7 @@ static void split(char *line, char *col[NR_COLS])
 /* r10:kprobes/x becomes r:ukprobes/x: a default maxactive isn't shown. */
 static void our_shown(char *out, size_t len, const char *text, const char *shown)
 {
-	bool given = text[strspn(text, " \t")] == 'r' && strspn(text + 1, "0123456789");
+	bool given = strchr("rf", text[strspn(text, " \t")]) && strspn(text + 1, "0123456789");
 	const char *colon = strchr(shown, ':');
 	const char *group = "", *rest;
 
@@ -77,7 +77,8 @@ static void our_shown(char *out, size_t len, const char *text, const char *shown
 		return;
 	}
 	rest = colon + 1;
-	if (!strncmp(rest, "kprobes/", 8) || !strncmp(rest, "uprobes/", 8)) {
+	if (!strncmp(rest, "kprobes/", 8) || !strncmp(rest, "uprobes/", 8) ||
+	    !strncmp(rest, "fprobes/", 8)) {
 		group = "ukprobes/";
 		rest += 8;
 	}

@@ -133,6 +133,77 @@ static void a_return_probe_stands_at_an_entry_only(void **state)
 	refuses("r prog:0x3008", -EINVAL, 2, text);
 }
 
+static void f_takes_all_functions_of_a_name_or_glob(void **state)
+{
+	(void)state;
+	lands("f vfs_*", 0x401000, "vfs_read");
+	lands("f twice", 0x404300, "twice");
+	lands("f libfoo.so:t?ice", 0x7f2000000300, "twice");
+	refuses("f vfs_reed", -EINVAL, 2, "is called 'vfs_reed'; near it: vfs_read");
+	refuses("f:a libfoo.so:vfs_*", -EINVAL, 4, "matches 'vfs_*' in libfoo.so");
+	refuses("f nolib:*", -ENOENT, 2, "no module 'nolib'");
+	refuses("f libfoo.so:", -EINVAL, 2, "the name is missing");
+	refuses("f vfs_*%foo", -EINVAL, 7, "Invalid probed address suffix");
+	refuses("f5 vfs_*", -EINVAL, 1, "Maxactive is only for function exit");
+	refuses("f:a vfs_* $duration", -EINVAL, 10, "$duration is not available");
+}
+
+static void f_is_named_and_shown_as_the_kernel_does_it(void **state)
+{
+	(void)state;
+	shows("f vfs_read", "f:ukprobes/vfs_read__entry vfs_read");
+	shows("f vfs_read%return", "f:ukprobes/vfs_read__exit vfs_read%return");
+	shows("f vfs_read $retval", "f:ukprobes/vfs_read__exit vfs_read%return arg1=$retval");
+	shows("f vfs_*", "f:ukprobes/vfs____entry vfs_*");
+	shows("f libfoo.so:*%return", "f:ukprobes/libfoo__exit libfoo.so:*%return");
+	shows("f *", "f:ukprobes/all__entry *");
+	shows("f9:g/e vfs_* $arg1 $retval", "f9:g/e vfs_*%return arg1=$arg1 arg2=$retval");
+}
+
+static void every_instruction_of_a_function_is_meant_by_a_star(void **state)
+{
+	(void)state;
+	shows("p vfs_read+*", "p:ukprobes/p_vfs_read_all vfs_read+*");
+	shows("p libfoo.so:twice+* %ax",
+	      "p:ukprobes/p_libfoo_so_twice_all libfoo.so:twice+* arg1=%ax");
+	lands("p vfs_read+*", 0x401000, "vfs_read");
+	refuses("p twice+*", -EINVAL, 2, "The symbol is not unique");
+	refuses("p vfs_read+*+1", -EINVAL, 2, "is not an offset");
+	refuses("r vfs_read+*", -EINVAL, 2, "Retprobe address");
+	refuses("p vfs_read+*%return", -EINVAL, 2, "Retprobe address");
+	refuses("p vfs_read+* $arg1", -EINVAL, 13, "$arg* can be used only");
+}
+
+struct seen {
+	uint64_t addr[8];
+	size_t nr;
+};
+
+static int see(const struct sym_symbol *func, void *arg)
+{
+	struct seen *s = arg;
+
+	if (s->nr < NR(s->addr))
+		s->addr[s->nr++] = func->addr;
+	return 0;
+}
+
+static void all_functions_are_handed_out_with_those_that_have_no_entry(void **state)
+{
+	struct err err = ERR_INIT;
+	struct lang_def *def;
+	struct seen s = { .nr = 0 };
+
+	(void)state;
+	assert_int_equal(lang_parse(&def, "f libc.so.6:*", &err), 0);
+	assert_int_equal(lang_resolve_all(def, NULL, see, &s, &err), 0);
+	assert_int_equal(s.nr, 4); /* malloc, restore, two of memcpy */
+	lang_free(def);
+	assert_non_null(lang_no_entry(&(struct sym_symbol){ .name = "memcpy", .ifunc = true }));
+	assert_non_null(lang_no_entry(&(struct sym_symbol){ .name = "work.cold" }));
+	assert_null(lang_no_entry(&(struct sym_symbol){ .name = "work" }));
+}
+
 static void what_the_kernel_does_not_log_still_gets_a_sentence(void **state)
 {
 	(void)state;
@@ -141,7 +212,7 @@ static void what_the_kernel_does_not_log_still_gets_a_sentence(void **state)
 	refuses("x vfs_read", -EINVAL, 0, "begins with p");
 	refuses("p:foo", -EINVAL, 0, "the place is missing");
 	refuses("p:foo vfs_read\np:bar vfs_read", -EINVAL, 0, "one line");
-	refuses("f:foo vfs_read", -EOPNOTSUPP, 0, "Not supported yet");
+	refuses("t:foo sched_switch", -EOPNOTSUPP, 0, "Not supported yet");
 	refuses("-:foo", -EOPNOTSUPP, 0, "Not supported yet");
 	refuses("p /bin/busybox:0x1000(0x10)", -EOPNOTSUPP, 21, "reference counters");
 	refuses("p /bin/busybox:0x10zz", -EINVAL, 15, "Invalid uprobe offset");
@@ -245,6 +316,10 @@ int main(void)
 		cmocka_unit_test(an_unknown_symbol_is_answered_with_near_names),
 		cmocka_unit_test(places_that_hold_no_code_are_refused),
 		cmocka_unit_test(a_return_probe_stands_at_an_entry_only),
+		cmocka_unit_test(f_takes_all_functions_of_a_name_or_glob),
+		cmocka_unit_test(f_is_named_and_shown_as_the_kernel_does_it),
+		cmocka_unit_test(every_instruction_of_a_function_is_meant_by_a_star),
+		cmocka_unit_test(all_functions_are_handed_out_with_those_that_have_no_entry),
 		cmocka_unit_test(what_the_kernel_does_not_log_still_gets_a_sentence),
 		cmocka_unit_test(a_trailing_newline_and_a_comment_are_no_part_of_the_definition),
 		cmocka_unit_test(columns_count_in_the_line_with_single_spaces),
