@@ -17,43 +17,12 @@
 #include "patch/place.h"
 #include "plan/plan.h"
 #include "patch/slots.h"
+#include "session/sites.h"
 #include "session/target.h"
 
 static uint64_t page_up(uint64_t n)
 {
 	return (n + 4095) & ~4095ull;
-}
-
-static struct site *find_site(struct target *t, uint64_t addr)
-{
-	size_t i;
-
-	for (i = 0; i < t->nr_sites; i++)
-		if (t->sites[i]->addr == addr)
-			return t->sites[i];
-	return NULL;
-}
-
-/* Room for one more; readers see the old table or the new one. */
-static int table_grow(struct target *t)
-{
-	uint32_t entries = t->own.sites ? (t->table_mask + 1) * 2 : 64, off;
-	struct ukp_site_table *tab;
-	size_t i;
-
-	if (t->own.sites && t->table_used * 2 < t->table_mask)
-		return 0;
-	off = target_alloc(t, sizeof(*tab) + entries * sizeof(uint32_t));
-	if (!off)
-		return -ENOSPC;
-	tab = target_at(t, off);
-	tab->mask = entries - 1;
-	for (i = 0; i < t->nr_sites; i++)
-		area_table_put(tab, entries - 1, t->sites[i]->addr, t->sites[i]->off);
-	t->own.sites = off;
-	t->table_mask = entries - 1;
-	__atomic_store_n(&t->ctl->sites, off, __ATOMIC_RELEASE);
-	return 0;
 }
 
 static int write_slot(struct target *t, struct site *s, struct err *err)
@@ -81,33 +50,16 @@ static int write_slot(struct target *t, struct site *s, struct err *err)
 	           : 0;
 }
 
-static int grow_sites(struct target *t)
-{
-	size_t max = t->max_sites ? t->max_sites * 2 : 64;
-	struct site **more;
-
-	if (t->nr_sites < t->max_sites)
-		return 0;
-	more = realloc(t->sites, max * sizeof(*more));
-	if (!more)
-		return -ENOMEM;
-	t->sites = more;
-	t->max_sites = max;
-	return 0;
-}
-
 static int new_site(struct target *t, uint64_t addr, struct site **ret_s, struct err *err)
 {
 	struct site *s = calloc(1, sizeof(*s));
 	int ret;
 
-	if (!s || grow_sites(t)) {
-		free(s);
+	if (!s)
 		return err_set(err, -ENOMEM, "out of memory");
-	}
 	s->addr = addr;
 	ret = write_slot(t, s, err);
-	if (!ret && !table_grow(t))
+	if (!ret && !sites_reserve(t, 1))
 		s->off = target_alloc(t, sizeof(struct ukp_site));
 	if (!ret && !s->off)
 		ret = err_set(err, -ENOSPC, "the control area of process %d is full", t->pid);
@@ -116,9 +68,7 @@ static int new_site(struct target *t, uint64_t addr, struct site **ret_s, struct
 		return ret;
 	}
 	memcpy(target_at(t, s->off), &s->plan, sizeof(s->plan));
-	area_table_put(target_at(t, t->own.sites), t->table_mask, s->addr, s->off);
-	t->table_used++;
-	t->sites[t->nr_sites++] = s;
+	sites_add(t, s);
 	*ret_s = s;
 	return 0;
 }
@@ -264,7 +214,7 @@ static void unlink_action(struct target *t, struct probe *p)
 
 int probe_plant(struct target *t, struct probe *p, struct err *err)
 {
-	struct site *s = find_site(t, p->addr);
+	struct site *s = sites_find(t, p->addr);
 	int ret = 0;
 
 	if (!s)

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "patch/place.h"
+#include "session/sites.h"
 #include "session/target.h"
 
 static void probe_free(struct probe *p)
@@ -43,23 +44,13 @@ struct probe *probe_find(struct chan *c, uint32_t id)
 	return NULL;
 }
 
-static bool planted(const struct target *t, uint64_t addr)
-{
-	size_t i;
-
-	for (i = 0; i < t->nr_sites; i++)
-		if (t->sites[i]->addr == addr)
-			return true;
-	return false;
-}
-
 /* The file's bytes must be there, but for those that we have changed. */
 static int check_memory(struct target *t, uint64_t addr, int column, struct err *err)
 {
 	uint8_t code[UKP_INSN_MAX], now[UKP_INSN_MAX];
 	size_t len = place_length(t->sym, addr, code);
 
-	if (!len || planted(t, addr) || inject_read(t->inject, addr, now, len) ||
+	if (!len || sites_find(t, addr) || inject_read(t->inject, addr, now, len) ||
 	    !memcmp(now, code, len))
 		return 0;
 	return err_at(err, -EBUSY, column,

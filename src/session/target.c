@@ -19,6 +19,7 @@
 #include "agent/agent.h"
 #include "engine/signal.h"
 #include "session/proto.h"
+#include "session/sites.h"
 #include "patch/slots.h"
 #include "wire/instance.h"
 
@@ -337,14 +338,10 @@ int target_detach(struct target *t, struct err *err)
 
 void target_free(struct target *t)
 {
-	size_t i;
-
 	if (!t)
 		return;
 	probe_free_all(t, t->internal);
-	for (i = 0; i < t->nr_sites; i++)
-		free(t->sites[i]);
-	free(t->sites);
+	sites_free(t);
 	slots_close(t->slots);
 	if (t->ctl)
 		munmap(t->ctl, UKP_CTL_SIZE);

@@ -8,6 +8,7 @@
  *	leave.c    the way out, from nothing but what lies in the target
  *	probe.c    from a line of text to a checked probe
  *	plant.c    sites, slots, actions
+ *	sites.c    the tables of sites
  *	chan.c     channels
  */
 #ifndef UKP_SESSION_TARGET_H
@@ -86,12 +87,14 @@ struct target {
 	 */
 	struct ukp_ctl *ctl;
 	struct ukp_ctl own;
-	uint32_t table_mask, table_used;
+	uint32_t table_mask;
 	int ctl_fd;
 	int stubs_fd; /* until they are filled */
 
 	struct site **sites;
 	size_t nr_sites, max_sites;
+	struct site **by_addr; /* sites.c */
+	size_t by_mask;
 	struct slots *slots;
 	struct chan *chans;
 	struct probe *internal;

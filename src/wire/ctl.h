@@ -27,7 +27,7 @@
 
 #define UKP_CTL_MAGIC 0x6c746370706b75ull /* "ukppctl" */
 #define UKP_CTL_VERSION 1
-#define UKP_CTL_SIZE (64u << 20) /* address space; pages come with use */
+#define UKP_CTL_SIZE (256u << 20) /* address space; pages come with use, 200 bytes a site */
 
 /* A mapping that we made in the target, for whoever has to take it away. */
 enum ukp_map_kind {
