@@ -33,7 +33,7 @@ _ukprobe()
 		;;
 	esac
 	case ${COMP_WORDS[1]} in
-	trace) options="--pid --count --for --output --help" ;;
+	trace) options="--pid --count --for --strict --output --help" ;;
 	latency) options="--pid --for --json --output --help" ;;
 	help) options=$commands ;;
 	*) options="--pid --help" ;;

@@ -43,9 +43,10 @@ struct ukp_event_info {
 	bool ret; /* return event */
 	const char *group;
 	const char *name;
-	const char *place; /* "sym+0x0/0x12 [mod]" */
-	const char *func;  /* name of the probed function, "" unknown */
-	uint64_t addr;
+	const char *place; /* "sym+0x0/0x12 [mod]"; of many places as defined */
+	const char *func;  /* name of the probed function, "" unknown or many */
+	uint64_t addr;     /* 0: many places */
+	unsigned int nr_places;
 	unsigned int nr_fields;
 	const struct ukp_field *fields;
 };
@@ -101,6 +102,15 @@ pid_t ukp_session_pid(const struct ukp_session *s);
 
 /* Add a definition line; nothing is planted before ukp_session_start().  id may be NULL. */
 int ukp_session_add(struct ukp_session *s, const char *definition, unsigned int *id);
+/*
+ * A definition of many places (f GLOB, p SYM+*) leaves aside those that can't
+ * be probed.  ukp_session_refused() has a line for each reason, "N: reason",
+ * most first, for all definitions of the session; "" when none was refused.
+ * Strict, before definitions are added: one such place refuses a definition,
+ * or the start.
+ */
+void ukp_session_set_strict(struct ukp_session *s, bool strict);
+const char *ukp_session_refused(struct ukp_session *s);
 /* Add a latency function, FUNC[=KIND]. */
 int ukp_session_add_latency(struct ukp_session *s, const char *func, unsigned int *id);
 /* Plant all that was added since the last start: all or nothing. */

@@ -12,18 +12,22 @@
 #define PID "  -p, --pid PID       the process\n"
 
 static const char trace_usage[] =
-	"usage: ukprobe trace [-n COUNT] [--for SECONDS] [-o FILE] -p PID DEF...\n"
-	"       ukprobe trace [-n COUNT] [--for SECONDS] [-o FILE] [DEF...] -- CMD [ARG...]\n"
+	"usage: ukprobe trace [-n COUNT] [--for SECONDS] [--strict] [-o FILE] -p PID DEF...\n"
+	"       ukprobe trace [-n COUNT] [--for SECONDS] [--strict] [-o FILE] [DEF...]\n"
+	"                     -- CMD [ARG...]\n"
 	"\n"
 	"Plants probes and prints a line for each hit, until Ctrl-C or the end of the target.\n"
 	"\n"
 	"  DEF                 p[:[GRP/]EVENT] PLACE [ARGS]             at a place\n"
 	"                      r[MAXACTIVE][:[GRP/]EVENT] PLACE [ARGS]  at the returns of a "
 	"function\n"
+	"                      f[MAXACTIVE][:[GRP/]EVENT] [MOD:]GLOB[%return] [ARGS]\n"
+	"                                                               at many functions\n"
 	"                      one word of the shell: put it in single quotes; see ukprobes(7)\n"
 	"  -- CMD [ARG...]     start a command, with the probes in before main\n" PID
 	"  -n, --count COUNT   end after COUNT lines\n"
 	"      --for SECONDS   end after a time, fractions allowed\n"
+	"      --strict        refuse a definition if one of its places can't be probed\n"
 	"  -o, --output FILE   lines to FILE instead of standard output\n" HELP "\n"
 	"  ukprobe trace -p 1234 'r:get lookupKeyReadWithFlags $retval $duration'\n";
 
@@ -84,8 +88,8 @@ static const char doctor_usage[] =
 
 const struct command commands[] = {
 	{ "trace", "print a line for each hit of a probe",
-	  TAKES_PID | TAKES_CMD | TAKES_FOR | TAKES_COUNT | TAKES_OUTPUT, 1, UINT_MAX,
-	  "a definition", trace_usage, cmd_trace },
+	  TAKES_PID | TAKES_CMD | TAKES_FOR | TAKES_COUNT | TAKES_OUTPUT | TAKES_STRICT, 1,
+	  UINT_MAX, "a definition", trace_usage, cmd_trace },
 	{ "latency", "time functions: histogram, percentiles, errors",
 	  TAKES_PID | TAKES_CMD | TAKES_FOR | TAKES_JSON | TAKES_OUTPUT, 1, UINT_MAX, "a function",
 	  latency_usage, cmd_latency },

@@ -17,7 +17,7 @@ struct why {
 	size_t size;
 };
 
-enum { OPT_FOR = 256, OPT_JSON };
+enum { OPT_FOR = 256, OPT_JSON, OPT_STRICT };
 
 static const struct {
 	struct option o;
@@ -29,6 +29,7 @@ static const struct {
 	{ { "count", required_argument, NULL, 'n' }, TAKES_COUNT },
 	{ { "output", required_argument, NULL, 'o' }, TAKES_OUTPUT },
 	{ { "json", no_argument, NULL, OPT_JSON }, TAKES_JSON },
+	{ { "strict", no_argument, NULL, OPT_STRICT }, TAKES_STRICT },
 };
 #define NR_ALL (sizeof(all) / sizeof(all[0]))
 
@@ -119,6 +120,9 @@ static int set_option(struct options *o, int c, const char *arg, struct why *w)
 		return set_for(o, arg, w);
 	case OPT_JSON:
 		o->json = true;
+		return 0;
+	case OPT_STRICT:
+		o->strict = true;
 		return 0;
 	}
 	return 0;

@@ -18,6 +18,7 @@ enum {
 	TAKES_COUNT = 1 << 4,
 	TAKES_OUTPUT = 1 << 5,
 	TAKES_JSON = 1 << 6,
+	TAKES_STRICT = 1 << 7,
 };
 
 struct options {
@@ -27,6 +28,7 @@ struct options {
 	uint64_t count;     /* 0: no end */
 	const char *output; /* NULL: standard output */
 	bool json;
+	bool strict;  /* refuse a definition of which one place is refused */
 	bool help;    /* print the usage, do nothing else */
 	char **words; /* definitions, functions, GLOB */
 	unsigned int nr_words;

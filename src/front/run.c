@@ -82,8 +82,25 @@ int run_open(struct run *r, const struct options *o)
 	signals_set(true);
 	err = o->cmd ? ukp_session_launch(&r->s, o->cmd) : ukp_session_open(&r->s, o->pid);
 	r->launched = o->cmd && !err;
+	if (r->s && o->strict)
+		ukp_session_set_strict(r->s, true);
 	interruptible = r->s;
 	return err ? failed(r, err) : 0;
+}
+
+/* Of many places some can't be probed: how many, and why. */
+static void say_refused(struct ukp_session *s)
+{
+	const char *line = ukp_session_refused(s), *end;
+
+	for (; *line; line = *end ? end + 1 : end) {
+		const char *colon = strstr(line, ": ");
+
+		end = strchrnul(line, '\n');
+		if (colon && colon < end)
+			complain("%.*s places are not probed: %.*s", (int)(colon - line), line,
+			         (int)(end - colon - 2), colon + 2);
+	}
 }
 
 int run_start(struct run *r, const struct options *o)
@@ -101,6 +118,7 @@ int run_start(struct run *r, const struct options *o)
 	if (err)
 		return failed(r, err);
 	r->started = run_now();
+	say_refused(r->s);
 	if (o->for_ns)
 		r->deadline = r->started + o->for_ns;
 	signals_set(false);

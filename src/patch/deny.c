@@ -16,9 +16,9 @@ static const char blocked[] = "it runs with all signals blocked, where a breakpo
 static const char partly[] =
 	"it blocks all signals inside, where a breakpoint kills; its entry can be probed";
 static const char twice[] = "it returns twice or changes stacks: its return address must stay";
-static const char nameless[] = "it is no function that others may call: it may be one of those "
-			       "that libc runs with all signals blocked, where a "
-			       "breakpoint kills";
+const char deny_nameless[] = "it is no function that others may call: it may be one of those "
+			     "that libc runs with all signals blocked, where a "
+			     "breakpoint kills";
 static const char reads[] = "it looks at its own return address";
 
 static const struct deny_entry list[] = {
@@ -112,7 +112,7 @@ const struct deny_entry *deny_list(void)
 }
 
 /* The module that has the C library: libc itself, or a static program. */
-static bool is_libc(struct sym_proc *p, struct sym_module *m)
+bool deny_is_libc(struct sym_proc *p, struct sym_module *m)
 {
 	const char *name = sym_module_name(m);
 	struct sym_symbol s;
@@ -140,7 +140,7 @@ static bool applies(const struct deny_entry *e, const struct sym_symbol *s, uint
 }
 
 /* Go moves its stacks and checks every return address on them. */
-static const char *check_go(struct sym_proc *p, struct sym_module *m)
+const char *deny_module(struct sym_proc *p, struct sym_module *m)
 {
 	struct sym_symbol s;
 
@@ -160,13 +160,13 @@ const char *deny_check(struct sym_proc *p, uint64_t addr, bool ret)
 
 	if (!m)
 		return NULL;
-	if (ret && check_go(p, m))
-		return check_go(p, m);
-	if (!is_libc(p, m))
+	if (ret && deny_module(p, m))
+		return deny_module(p, m);
+	if (!deny_is_libc(p, m))
 		return NULL;
 	/* Debug symbols, where they are installed, change nothing. */
 	if (!sym_module_is_exe(m) && (!sym_resolve(p, addr, &s[0], &off) || !s[0].global))
-		return nameless;
+		return deny_nameless;
 	for (e = list; e->name; e++) {
 		n = sym_lookup(p, m, e->name, s, 4);
 		for (i = 0; i < n && i < 4; i++)

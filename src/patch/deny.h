@@ -27,4 +27,15 @@ const struct deny_entry *deny_list(void);
 /* The reason why a probe at addr is refused, or NULL. */
 const char *deny_check(struct sym_proc *p, uint64_t addr, bool ret);
 
+/* The parts of that: the C library's module; what the whole of a module is refused for, returns. */
+bool deny_is_libc(struct sym_proc *p, struct sym_module *m);
+const char *deny_module(struct sym_proc *p, struct sym_module *m);
+extern const char deny_nameless[];
+
+/* deny_check() for many addresses of one module (denied.c). */
+struct denied;
+int denied_open(struct denied **ret_d, struct sym_proc *sym, struct sym_module *m, bool ret);
+const char *denied_at(const struct denied *d, uint64_t addr);
+void denied_close(struct denied *d);
+
 #endif

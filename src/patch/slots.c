@@ -9,12 +9,13 @@
 #include "wire/site.h"
 
 #define ARENA_SIZE (64u << 10)
+#define ARENA_MAX (32u << 20)
 
 struct arena {
 	struct arena *next;
 	uint64_t addr;
-	uint64_t lo, hi; /* what it reaches for sure */
-	uint32_t used;   /* bytes */
+	uint64_t lo, hi;     /* what it reaches for sure */
+	uint32_t size, used; /* bytes */
 };
 
 struct slots {
@@ -67,7 +68,7 @@ static void module_range(struct sym_proc *sym, const struct sym_map *at, uint64_
 	*hi += 1u << 20;
 }
 
-static uint64_t find_gap(struct sym_proc *sym, uint64_t lo, uint64_t hi)
+static uint64_t find_gap(struct sym_proc *sym, uint64_t lo, uint64_t hi, uint64_t len)
 {
 	size_t i, n = sym_nr_maps(sym), used = 0;
 	struct near_range *r = calloc(n + 1, sizeof(*r));
@@ -82,12 +83,12 @@ static uint64_t find_gap(struct sym_proc *sym, uint64_t lo, uint64_t hi)
 		if (!strcmp(m->path, "[heap]"))
 			keep = m->end;
 	}
-	gap = near_gap(r, used, lo, hi, ARENA_SIZE, keep);
+	gap = near_gap(r, used, lo, hi, len, keep);
 	free(r);
 	return gap;
 }
 
-static struct arena *new_arena(struct slots *s, uint64_t addr, struct err *err)
+static struct arena *new_arena(struct slots *s, uint64_t addr, uint32_t size, struct err *err)
 {
 	const struct sym_map *m;
 	struct arena *a;
@@ -104,18 +105,40 @@ static struct arena *new_arena(struct slots *s, uint64_t addr, struct err *err)
 		return NULL;
 	}
 	module_range(s->sym, m, &a->lo, &a->hi);
-	gap = find_gap(s->sym, a->lo, a->hi);
+	gap = find_gap(s->sym, a->lo, a->hi, size);
 	if (gap)
-		a->addr = s->map(s->arg, gap, ARENA_SIZE, err);
+		a->addr = s->map(s->arg, gap, size, err);
 	else
 		err_set(err, -ENOSPC, "no free address space within 2 GiB of %#lx", addr);
 	if (!a->addr) {
 		free(a);
 		return NULL;
 	}
+	a->size = size;
 	a->next = s->arenas;
 	s->arenas = a;
 	return a;
+}
+
+int slots_reserve(struct slots *s, uint64_t addr, size_t n, struct err *err)
+{
+	uint64_t want = (uint64_t)n * UKP_SLOT_SIZE, have = 0, size;
+	struct arena *a;
+
+	for (a = s->arenas; a; a = a->next)
+		if (addr >= a->lo && addr < a->hi)
+			have += a->size - a->used;
+	while (have < want) {
+		size = (want - have + ARENA_SIZE - 1) & ~(uint64_t)(ARENA_SIZE - 1);
+		size = size < ARENA_MAX ? size : ARENA_MAX;
+		while (!(a = new_arena(s, addr, (uint32_t)size, err)) && err->code == -ENOSPC &&
+		       size > ARENA_SIZE)
+			size = (size / 2 + ARENA_SIZE - 1) & ~(uint64_t)(ARENA_SIZE - 1);
+		if (!a)
+			return err->code;
+		have += size;
+	}
+	return 0;
 }
 
 uint64_t slots_get(struct slots *s, uint64_t addr, struct err *err)
@@ -123,10 +146,10 @@ uint64_t slots_get(struct slots *s, uint64_t addr, struct err *err)
 	struct arena *a;
 
 	for (a = s->arenas; a; a = a->next)
-		if (addr >= a->lo && addr < a->hi && a->used + UKP_SLOT_SIZE <= ARENA_SIZE)
+		if (addr >= a->lo && addr < a->hi && a->used + UKP_SLOT_SIZE <= a->size)
 			break;
 	if (!a)
-		a = new_arena(s, addr, err);
+		a = new_arena(s, addr, ARENA_SIZE, err);
 	if (!a)
 		return 0;
 	a->used += UKP_SLOT_SIZE;

@@ -17,7 +17,12 @@ typedef uint64_t (*slots_map_fn)(void *arg, uint64_t hint, uint64_t len, struct 
 int slots_open(struct slots **ret, struct sym_proc *sym, slots_map_fn map, void *arg);
 void slots_close(struct slots *s); /* frees our records; the mappings go with the agent */
 
-/* A slot within reach of the whole module that has addr.  May map: only while held. */
+/*
+ * Room for n slots within reach of the module that has addr, in as few mappings
+ * as the address space allows.  Refreshes the view of the process.
+ */
+int slots_reserve(struct slots *s, uint64_t addr, size_t n, struct err *err);
+/* A slot within reach of the whole module that has addr.  May map. */
 uint64_t slots_get(struct slots *s, uint64_t addr, struct err *err);
 /* Give back one that never was in use (its probe was refused). */
 void slots_put(struct slots *s, uint64_t slot);

@@ -239,7 +239,7 @@ static int cure_seized(struct inject *t, struct sym_proc *p, pid_t pid, FILE *ou
 	}
 	if (ret)
 		return ret;
-	ret = leave_target(t, p, ctl, len, true, err);
+	ret = leave_target(t, p, ctl, ctl, len, true, err);
 	free(ctl);
 	if (!ret && out)
 		fprintf(out, "process %d is cured\n", pid);

@@ -151,8 +151,10 @@ int chan_stop(struct chan *c, struct err *err)
 {
 	struct target *t = c->target;
 	struct probe *p;
-	int ret = target_hold(t, err);
+	int ret;
 
+	bulk_stop(c, NULL);
+	ret = target_hold(t, err);
 	if (ret)
 		return ret == -ESRCH ? 0 : ret;
 	for (p = c->probes; p; p = p->next_mine)

@@ -191,6 +191,7 @@ static int take_event(struct ukp_session *s, const struct proto_reply *r, const 
 		                           .group = e->group,
 		                           .name = e->name,
 		                           .place = e->place,
+		                           .nr_places = p->nr_places ? p->nr_places : 1,
 		                           .func = e->func,
 		                           .addr = p->addr };
 	take_fields(e, p, p->nr_fields);
@@ -213,7 +214,8 @@ static int add(struct ukp_session *s, const char *text, bool latency, unsigned i
 
 	if (!r)
 		return session_fail(s, -ENOMEM, "out of memory");
-	ret = client_request(s, latency ? PROTO_ADD_LATENCY : PROTO_ADD, 0, text, r, NULL);
+	ret = client_request(s, latency ? PROTO_ADD_LATENCY : PROTO_ADD,
+	                     s->strict ? PROTO_STRICT : 0, text, r, NULL);
 	if (ret < 0 && ret != -EPIPE && r->column >= 0 && r->column < LANG_LINE_MAX)
 		add_caret(s, text, r->column);
 	if (ret >= 0)
@@ -262,11 +264,6 @@ int ukp_session_enable(struct ukp_session *s, unsigned int id, bool on)
 int ukp_session_stop(struct ukp_session *s)
 {
 	return simple(s, PROTO_STOP, 0);
-}
-
-const struct ukp_event_info *ukp_session_event(struct ukp_session *s, unsigned int id)
-{
-	return id < s->nr_events ? &s->events[id]->info : NULL;
 }
 
 /* A broker that died leaves its target to us. */

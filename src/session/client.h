@@ -9,6 +9,7 @@
  *	clock.c    ticks to nanoseconds
  *	threads.c  names of threads
  *	summary.c  counters and latencies
+ *	places.c   definitions of many places
  */
 #ifndef UKP_SESSION_CLIENT_H
 #define UKP_SESSION_CLIENT_H
@@ -72,6 +73,8 @@ struct ukp_session {
 	struct clock clock;
 	int idle_ms;
 	char symbol[512];
+	bool strict;
+	char refused[PROTO_DATA];
 	char error[2 * ERR_TEXT + LANG_LINE_MAX * 2];
 	struct ukp_value values[UKP_EVENT_ARGS];
 	char strings[UKP_REC_MAX + UKP_EVENT_ARGS];

@@ -35,6 +35,7 @@ struct leave {
 	struct inject *inject;
 	struct sym_proc *sym;
 	const struct ukp_ctl *ctl;
+	const void *area; /* what offsets count from */
 	size_t len;
 	uint64_t text_start, text_end;
 	uint64_t stubs_start, stubs_end;
@@ -57,15 +58,15 @@ static const struct ukp_site *next_site(struct leave *l, uint32_t *i)
 
 	if (!off || off + sizeof(*t) > l->len)
 		return NULL;
-	t = ukp_ctl_at(l->ctl, off);
-	mask = t->mask;
+	t = (const void *)((const char *)l->area + off);
+	mask = __atomic_load_n(&t->mask, __ATOMIC_RELAXED);
 	if (mask >= (1u << 26) || off + sizeof(*t) + (mask + 1ull) * 4 > l->len)
 		return NULL;
 	while (*i <= mask) {
-		uint32_t at = t->site[(*i)++];
+		uint32_t at = __atomic_load_n(&t->site[(*i)++], __ATOMIC_RELAXED);
 
 		if (at && at % 8 == 0 && at + sizeof(struct ukp_site) <= l->len)
-			return ukp_ctl_at(l->ctl, at);
+			return (const void *)((const char *)l->area + at);
 	}
 	return NULL;
 }
@@ -128,7 +129,7 @@ static bool to_original(struct leave *l, uint64_t *pc, uint64_t *sp)
 	if (!s)
 		return false;
 	copy = *s;
-	if (!plan_original(&copy, *pc, *sp, &orig_pc, &orig_sp))
+	if (copy.npc > UKP_SITE_PCS || !plan_original(&copy, *pc, *sp, &orig_pc, &orig_sp))
 		return false;
 	*pc = orig_pc;
 	*sp = orig_sp;
@@ -349,10 +350,10 @@ static int wait_idle(struct leave *l, struct err *err)
 	}
 }
 
-int leave_target(struct inject *t, struct sym_proc *sym, const struct ukp_ctl *ctl, size_t len,
-                 bool rest, struct err *err)
+int leave_target(struct inject *t, struct sym_proc *sym, const struct ukp_ctl *ctl,
+                 const void *area, size_t len, bool rest, struct err *err)
 {
-	struct leave l = { .inject = t, .sym = sym, .ctl = ctl, .len = len };
+	struct leave l = { .inject = t, .sym = sym, .ctl = ctl, .area = area, .len = len };
 	uint64_t magic;
 	int ret;
 
@@ -360,7 +361,9 @@ int leave_target(struct inject *t, struct sym_proc *sym, const struct ukp_ctl *c
 		return err_set(err, -EBADMSG, "what lies in process %d is no agent of this version",
 		               inject_pid(t));
 	find_ranges(&l);
-	restore_text(&l);
+	/* Our own probes' text is back already, faster than one by one. */
+	if (ctl == area)
+		restore_text(&l);
 	ret = wait_idle(&l, err);
 	if (ret)
 		return ret;
@@ -426,17 +429,14 @@ int leave_find(pid_t pid, int mem_fd, struct sym_proc *sym, struct ukp_ctl **ctl
 
 bool target_busy(struct target *t)
 {
-	struct leave l = { .inject = t->inject, .sym = t->sym, .len = t->own.next_free };
-	struct ukp_ctl *snap = target_snapshot(t);
-	bool ret;
+	struct leave l = { .inject = t->inject,
+		           .sym = t->sym,
+		           .ctl = &t->own,
+		           .area = t->ctl,
+		           .len = t->own.next_free };
 
-	if (!snap)
-		return true;
-	l.ctl = snap;
 	find_ranges(&l);
-	ret = busy(&l);
-	free(snap);
-	return ret;
+	return busy(&l);
 }
 
 unsigned int leave_mute(struct target *t, const struct chan *c)
@@ -457,7 +457,7 @@ unsigned int leave_mute(struct target *t, const struct chan *c)
 		for (p = c->probes; p; p = p->next_mine)
 			if (p->ctx_off && inst.ctx == t->own.self + p->ctx_off)
 				break;
-		if (!p || p->site)
+		if (!p || p->site || p->planted)
 			continue;
 		inject_write(t->inject, at + offsetof(struct ukp_instance, fn), &mute, 8);
 		__atomic_fetch_add(

@@ -106,7 +106,7 @@ static void disarm(struct target *t, struct site *s)
 	s->armed = false;
 }
 
-static bool wanted(const struct site *s)
+bool site_wanted(const struct site *s)
 {
 	const struct probe *p;
 
@@ -154,6 +154,15 @@ static uint32_t put_latency(struct target *t, struct probe *p)
 	return off;
 }
 
+uint32_t probe_context(struct target *t, struct probe *p)
+{
+	if (p->head)
+		return p->head->ctx_off;
+	if (p->kind == PROBE_ENTRY || p->kind == PROBE_RETURN)
+		return put_event(t, p);
+	return p->kind == PROBE_LATENCY ? put_latency(t, p) : 0;
+}
+
 static enum agent_fn action_of(const struct probe *p)
 {
 	switch (p->kind) {
@@ -169,15 +178,12 @@ static enum agent_fn action_of(const struct probe *p)
 }
 
 /* The action at the head of its site's chain: newest first. */
-static int link_action(struct target *t, struct site *s, struct probe *p, struct err *err)
+int probe_link(struct target *t, struct site *s, struct probe *p, struct err *err)
 {
 	struct ukp_site *shared = target_at(t, s->off);
 	struct ukp_action *a;
 
-	if (p->kind == PROBE_ENTRY || p->kind == PROBE_RETURN)
-		p->ctx_off = put_event(t, p);
-	else if (p->kind == PROBE_LATENCY)
-		p->ctx_off = put_latency(t, p);
+	p->ctx_off = probe_context(t, p);
 	p->action_off = target_alloc(t, sizeof(*a));
 	if (!p->action_off || (p->kind != PROBE_INTERNAL && !p->ctx_off))
 		return err_set(err, -ENOSPC, "the control area of process %d is full", t->pid);
@@ -193,7 +199,7 @@ static int link_action(struct target *t, struct site *s, struct probe *p, struct
 	return 0;
 }
 
-static void unlink_action(struct target *t, struct probe *p)
+void probe_unlink(struct target *t, struct probe *p)
 {
 	struct ukp_site *shared = target_at(t, p->site->off);
 	struct probe **q, *before = NULL;
@@ -220,11 +226,11 @@ int probe_plant(struct target *t, struct probe *p, struct err *err)
 	if (!s)
 		ret = new_site(t, p->addr, &s, err);
 	if (!ret)
-		ret = link_action(t, s, p, err);
+		ret = probe_link(t, s, p, err);
 	if (!ret && p->enabled)
 		ret = arm(t, s, err);
 	if (ret && p->site)
-		unlink_action(t, p);
+		probe_unlink(t, p);
 	return ret;
 }
 
@@ -235,13 +241,13 @@ void probe_unplant(struct probe *p)
 
 	if (!s)
 		return;
-	unlink_action(t, p);
+	probe_unlink(t, p);
 	p->gone = true;
-	if (!wanted(s))
+	if (!site_wanted(s))
 		disarm(t, s);
 }
 
-int probe_start(struct chan *c, struct err *err)
+static int start_singles(struct chan *c, struct err *err)
 {
 	struct target *t = c->target;
 	struct probe *p;
@@ -252,14 +258,14 @@ int probe_start(struct chan *c, struct err *err)
 	ret = target_begin(t, err);
 	if (!ret) {
 		for (p = c->probes; p && !ret; p = p->next_mine)
-			if (!p->site && !p->gone) {
+			if (!p->site && !p->gone && !probe_is_many(p)) {
 				p->fresh = true;
 				ret = probe_plant(t, p, err);
 			}
 		for (p = c->probes; p; p = p->next_mine) {
-			if (ret && p->fresh)
+			if (ret && p->fresh && !probe_is_many(p))
 				probe_unplant(p);
-			p->fresh = false;
+			p->fresh = p->fresh && probe_is_many(p);
 		}
 		target_end(t);
 	}
@@ -267,16 +273,43 @@ int probe_start(struct chan *c, struct err *err)
 	return ret;
 }
 
+static bool has_fresh_single(const struct chan *c)
+{
+	const struct probe *p;
+
+	for (p = c->probes; p; p = p->next_mine)
+		if (!p->site && !p->gone && !probe_is_many(p))
+			return true;
+	return false;
+}
+
+int probe_start(struct chan *c, struct err *err)
+{
+	struct probe *p;
+	int ret = bulk_start(c, err);
+
+	if (!ret && has_fresh_single(c))
+		ret = start_singles(c, err);
+	for (p = c->probes; p; p = p->next_mine) {
+		if (ret && p->fresh)
+			bulk_stop(c, p);
+		p->fresh = false;
+	}
+	return ret;
+}
+
 int probe_remove(struct chan *c, uint32_t id, struct err *err)
 {
 	struct probe *p = probe_find(c, id);
+	bool in = p && (p->site || p->planted);
 	int ret;
 
 	if (!p)
 		return err_set(err, -ENOENT, "there is no probe %u", id);
 	p->gone = true;
-	if (!p->site)
+	if (!in)
 		return 0;
+	bulk_stop(c, p);
 	ret = target_hold(c->target, err);
 	if (ret)
 		return ret == -ESRCH ? 0 : ret;
@@ -294,17 +327,19 @@ int probe_enable(struct chan *c, uint32_t id, bool on, struct err *err)
 	if (!p || p->gone)
 		return err_set(err, -EINVAL, "there is no probe %u", id);
 	p->enabled = on;
-	if (!p->site)
+	if (!p->site && !p->planted)
 		return 0;
 	ctx = target_at(c->target, p->ctx_off);
 	if (p->kind == PROBE_LATENCY)
 		__atomic_store_n(&((struct ukp_latency *)ctx)->enabled, on, __ATOMIC_RELEASE);
 	else
 		__atomic_store_n(&((struct ukp_event *)ctx)->enabled, on, __ATOMIC_RELEASE);
+	if (probe_is_many(p))
+		return bulk_enable(p, err);
 	/* One byte: no thread has to stand still for it. */
 	if (on)
 		return arm(c->target, p->site, err);
-	if (!wanted(p->site))
+	if (!site_wanted(p->site))
 		disarm(c->target, p->site);
 	return 0;
 }

@@ -21,6 +21,7 @@ static void probe_free(struct probe *p)
 	free(p->module);
 	free(p->event);
 	free(p->fields);
+	free(p->member);
 	free(p);
 }
 
@@ -70,7 +71,7 @@ static int name_probe(struct target *t, struct probe *p)
 	struct sym_symbol s;
 	uint64_t off = 0;
 
-	if (sym_resolve(t->sym, p->addr, &s, &off)) {
+	if (!p->def->many && sym_resolve(t->sym, p->addr, &s, &off)) {
 		p->name = strdup(s.name);
 		p->module = strdup(sym_module_is_exe(s.module) ? "" : sym_module_name(s.module));
 	} else {
@@ -92,12 +93,17 @@ static int fill_probe(struct chan *c, struct probe *p, const char *text, bool la
 	              : lang_parse(&p->def, text, err);
 	if (!ret)
 		ret = sym_refresh(t->sym, err);
-	if (!ret)
-		ret = lang_resolve(p->def, t->sym, &p->addr, &func, err);
 	if (ret)
 		return ret;
 	p->kind = latency ? PROBE_LATENCY : p->def->ret ? PROBE_RETURN : PROBE_ENTRY;
-	ret = check_place(t, p->addr, p->kind != PROBE_ENTRY, p->def->place.column, err);
+	if (p->def->many) {
+		ret = many_fill(c, p, err);
+	} else {
+		ret = lang_resolve(p->def, t->sym, &p->addr, &func, err);
+		if (!ret)
+			ret = check_place(t, p->addr, p->kind != PROBE_ENTRY, p->def->place.column,
+			                  err);
+	}
 	if (!ret && !latency)
 		ret = lang_compile(p->def, t->sym, &p->event, &p->fields, err);
 	if (!ret && name_probe(t, p))

@@ -54,7 +54,14 @@ static void describe(struct target *t, const struct probe *p, struct proto_event
 	snprintf(e->group, sizeof(e->group), "%s", p->def->group);
 	snprintf(e->name, sizeof(e->name), "%s", p->def->event);
 	snprintf(e->func, sizeof(e->func), "%s", p->name);
-	sym_format(t->sym, p->addr, e->place, sizeof(e->place));
+	e->nr_places = p->nr_members;
+	if (probe_is_many(p))
+		snprintf(e->place, sizeof(e->place), "%s%s%s%s",
+		         p->def->place.module ? p->def->place.module : "",
+		         p->def->place.module ? ":" : "", p->def->place.sym,
+		         p->def->many == LANG_INSNS ? "+*" : "");
+	else
+		sym_format(t->sym, p->addr, e->place, sizeof(e->place));
 	if (p->kind == PROBE_LATENCY) {
 		e->hist_off = p->chan->layout.off_hists +
 		              (uint64_t)p->hist * p->chan->layout.nr_shards * stride;
@@ -77,6 +84,7 @@ static int serve_add(struct client *c, const struct proto_request *q, struct pro
 	text = strndup(q->data, q->len);
 	if (!text)
 		return fail(r, -ENOMEM, (err_set(&err, -ENOMEM, "out of memory"), &err));
+	c->chan->strict = c->chan->strict || (q->arg & PROTO_STRICT);
 	ret = probe_add(c->chan, text, q->type == PROTO_ADD_LATENCY, &p, &err);
 	free(text);
 	if (ret)
@@ -102,33 +110,49 @@ static int serve_start(struct client *c, struct proto_reply *r)
 }
 
 /* The kernel's kprobes/list line, then the form and why it is no better one. */
-static int list_line(const struct probe *p, char *buf, size_t len)
+static int list_line(struct target *t, const struct probe *p, char *buf, size_t len)
 {
+	struct sym_symbol s = { .name = "0x0" };
+	const char *module = "";
+	uint64_t off = 0;
+
+	if (sym_resolve(t->sym, p->addr, &s, &off) && !sym_module_is_exe(s.module))
+		module = sym_module_name(s.module);
 	return snprintf(buf, len,
 	                "%016" PRIx64 "  %c  %s+0x%" PRIx64 "  %s %s%s int3 (base form: jumps "
 	                "come with the next version)\n",
-	                p->addr, p->kind == PROBE_ENTRY ? 'k' : 'r', p->name[0] ? p->name : "0x0",
-	                p->name_off, p->module, p->enabled ? "" : "[DISABLED]",
-	                p->kind == PROBE_ENTRY ? "" : " ret=slot");
+	                p->addr, p->kind == PROBE_RETURN || p->kind == PROBE_LATENCY ? 'r' : 'k',
+	                s.name, off, module, p->enabled ? "" : "[DISABLED]",
+	                p->kind == PROBE_RETURN || p->kind == PROBE_LATENCY ? " ret=slot" : "");
+}
+
+/* False: the reply is full. */
+static bool list_probe(struct target *t, const struct probe *p, struct proto_reply *r)
+{
+	int n = list_line(t, p, r->data + r->len, sizeof(r->data) - r->len);
+
+	if (n < 0 || (size_t)n >= sizeof(r->data) - r->len)
+		return false;
+	r->len += n;
+	r->ret++;
+	return true;
 }
 
 static int serve_list(struct broker *b, const struct proto_request *q, struct proto_reply *r)
 {
+	uint32_t line = 0;
 	struct chan *c;
 	struct probe *p;
-	uint32_t line = 0;
+	size_t i;
 
 	for (c = b->target->chans; c; c = c->next)
 		for (p = c->probes; p; p = p->next_mine) {
-			int n;
-
-			if (!p->site || line++ < q->arg)
-				continue;
-			n = list_line(p, r->data + r->len, sizeof(r->data) - r->len);
-			if (n < 0 || (size_t)n >= sizeof(r->data) - r->len)
+			for (i = 0; i < p->nr_members; i++)
+				if (p->member[i].site && line++ >= q->arg &&
+				    !list_probe(b->target, &p->member[i], r))
+					return 0;
+			if (p->site && line++ >= q->arg && !list_probe(b->target, p, r))
 				return 0;
-			r->len += n;
-			r->ret++;
 		}
 	return 0;
 }
@@ -182,6 +206,10 @@ int serve_request(struct client *c, const struct proto_request *q, struct proto_
 		return serve_add(c, q, r);
 	case PROTO_START:
 		return serve_start(c, r);
+	case PROTO_REFUSED:
+		tally_print(&c->chan->refused, r->data, sizeof(r->data));
+		r->len = strlen(r->data) + 1;
+		return 0;
 	default:
 		return serve_simple(c, q, r);
 	}

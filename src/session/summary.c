@@ -9,6 +9,11 @@
 
 _Static_assert(UKP_NR_MISSES == UKP_MISS_NR, "the public header counts the reasons");
 
+const struct ukp_event_info *ukp_session_event(struct ukp_session *s, unsigned int id)
+{
+	return id < s->nr_events ? &s->events[id]->info : NULL;
+}
+
 const char *ukp_miss_name(unsigned int reason)
 {
 	static const char *const names[UKP_MISS_NR] = {

@@ -183,17 +183,6 @@ void *target_at(struct target *t, uint32_t off)
 	return (char *)t->ctl + off;
 }
 
-struct ukp_ctl *target_snapshot(struct target *t)
-{
-	struct ukp_ctl *snap = malloc(t->own.next_free);
-
-	if (!snap)
-		return NULL;
-	memcpy(snap, t->ctl, t->own.next_free);
-	memcpy(snap, &t->own, sizeof(t->own));
-	return snap;
-}
-
 /* An agent whose broker is gone is taken out first. */
 static int cure_orphan(struct target *t, struct err *err)
 {
@@ -205,7 +194,7 @@ static int cure_orphan(struct target *t, struct err *err)
 		return ret == -ENOENT ? 0 : ret;
 	ret = target_hold(t, err);
 	if (!ret) {
-		ret = leave_target(t->inject, t->sym, old, len, t->holds == 1, err);
+		ret = leave_target(t->inject, t->sym, old, old, len, t->holds == 1, err);
 		target_release(t);
 	}
 	free(old);
@@ -214,23 +203,30 @@ static int cure_orphan(struct target *t, struct err *err)
 	return ret;
 }
 
+/* What we have planted for ourselves goes last, while nothing runs. */
 static int leave(struct target *t, struct err *err)
 {
-	struct ukp_ctl *snap = target_snapshot(t);
-	int ret;
-
-	if (!snap)
-		return err_set(err, -ENOMEM, "out of memory");
-	ret = leave_target(t->inject, t->sym, snap, t->own.next_free, t->holds == 1, err);
-	free(snap);
-	return ret;
+	bulk_restore(t, true);
+	return leave_target(t->inject, t->sym, &t->own, t->ctl, t->own.next_free, t->holds == 1,
+	                    err);
 }
 
+/* The target stands still for this alone, unless it does already. */
 static uint64_t map_slots(void *arg, uint64_t hint, uint64_t len, struct err *err)
 {
-	return target_map(arg, hint, len, PROT_READ | PROT_EXEC,
-	                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, UKP_MAP_SLOTS, 0,
-	                  err);
+	struct target *t = arg;
+	uint64_t addr = 0;
+
+	if (target_hold(t, err))
+		return 0;
+	if (!target_begin(t, err)) {
+		addr = target_map(t, hint, len, PROT_READ | PROT_EXEC,
+		                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1,
+		                  UKP_MAP_SLOTS, 0, err);
+		target_end(t);
+	}
+	target_release(t);
+	return addr;
 }
 
 static void undo(struct target *t)
@@ -326,11 +322,13 @@ int target_attach(struct target **ret_t, pid_t pid, struct inject *held, struct 
 
 int target_detach(struct target *t, struct err *err)
 {
-	int ret = target_hold(t, err);
+	int ret;
 
+	bulk_restore(t, false);
+	sym_refresh(t->sym, err);
+	ret = target_hold(t, err);
 	if (ret)
 		return ret == -ESRCH ? 0 : ret;
-	sym_refresh(t->sym, err);
 	ret = leave(t, err);
 	target_release(t);
 	return ret == -ESRCH ? 0 : ret;

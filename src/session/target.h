@@ -9,6 +9,10 @@
  *	probe.c    from a line of text to a checked probe
  *	plant.c    sites, slots, actions
  *	sites.c    the tables of sites
+ *	many.c     definitions of many places: which they are
+ *	bulk.c     and their planting
+ *	pages.c    breakpoints of many sites
+ *	tally.c    what was refused
  *	chan.c     channels
  */
 #ifndef UKP_SESSION_TARGET_H
@@ -36,6 +40,19 @@ struct site {
 
 enum probe_kind { PROBE_ENTRY, PROBE_RETURN, PROBE_LATENCY, PROBE_INTERNAL };
 
+/* Places that were refused, by reason: static texts. */
+#define TALLY_ROWS 48
+struct tally_row {
+	const char *why;
+	size_t n;
+};
+
+struct tally {
+	struct tally_row row[TALLY_ROWS];
+	unsigned int nr;
+	size_t total;
+};
+
 struct probe {
 	struct probe *next;      /* of its site */
 	struct probe *next_mine; /* of its channel */
@@ -49,6 +66,14 @@ struct probe {
 	bool enabled;
 	bool gone;  /* removed, kept for its counters */
 	bool fresh; /* planted by the start that is going on */
+	/*
+	 * A definition of many places is a head, which has all but a site, and
+	 * members, which have a site and nothing of their own beside.
+	 */
+	struct probe *head; /* of a member */
+	struct probe *member;
+	size_t nr_members, nr_planted;
+	bool planted;
 	struct lang_def *def;
 	char *name; /* symbol, for listings */
 	uint64_t name_off;
@@ -71,6 +96,8 @@ struct chan {
 	struct probe *probes;
 	uint32_t next_id;
 	uint32_t next_hist;
+	bool strict; /* one refused place refuses a definition */
+	struct tally refused;
 };
 
 struct target {
@@ -138,8 +165,6 @@ int target_memfd(struct target *t, const char *name, uint64_t size, long *remote
 uint32_t target_alloc(struct target *t, size_t size);
 /* What lies there, and the same for the agent. */
 void *target_at(struct target *t, uint32_t off);
-/* The area as it should be, for leave_target(): malloc'ed. */
-struct ukp_ctl *target_snapshot(struct target *t);
 
 /*
  * Is any thread inside our code?  Only while held.  text_only: slots and stubs
@@ -157,6 +182,29 @@ int chan_settle(struct target *t, struct err *err);
 /* And mute what calls are on their way. */
 int chan_mute(struct chan *c, struct err *err);
 
+static inline bool probe_is_many(const struct probe *p)
+{
+	return p->member;
+}
+
+void tally_add(struct tally *t, const char *why, size_t n);
+void tally_merge(struct tally *to, const struct tally *from);
+/* "N: reason" lines, most first; returns what snprintf does. */
+int tally_print(const struct tally *t, char *buf, size_t len);
+/* The commonest reason. */
+const char *tally_most(const struct tally *t);
+
+/* The places of p->def, checked, become p's members; what is refused is added to the channel's. */
+int many_fill(struct chan *c, struct probe *p, struct err *err);
+/* Plants the fresh members of all heads of a channel; all or nothing but for refused places. */
+int bulk_start(struct chan *c, struct err *err);
+/* Takes out what bulk_start() planted of p, or of all heads; no thread has to stand still. */
+void bulk_stop(struct chan *c, struct probe *p);
+/* The bytes of p's places, after p->enabled changed. */
+int bulk_enable(struct probe *p, struct err *err);
+/* Puts bytes of all sites back; what others changed stays.  internal: of our own probes, too. */
+void bulk_restore(struct target *t, bool internal);
+
 /* Parse, resolve, plan: nothing in the target changes. */
 int probe_add(struct chan *c, const char *text, bool latency, struct probe **ret, struct err *err);
 /* Plant all added ones: all or nothing. */
@@ -167,6 +215,12 @@ int probe_enable(struct chan *c, uint32_t id, bool on, struct err *err);
 int probe_plant(struct target *t, struct probe *p, struct err *err);
 void probe_unplant(struct probe *p);
 struct probe *probe_find(struct chan *c, uint32_t id);
+/* Its action and context, linked as the first of its site: plant.c's, for bulk.c. */
+int probe_link(struct target *t, struct site *s, struct probe *p, struct err *err);
+void probe_unlink(struct target *t, struct probe *p);
+bool site_wanted(const struct site *s);
+/* The context that p's action gets, in the control area; 0: full. */
+uint32_t probe_context(struct target *t, struct probe *p);
 /* Plan a probe for ourselves at a function, if it is there; target_bring() plants it. */
 int probe_internal(struct target *t, const char *sym, uint32_t agent_fn, struct err *err);
 /* Does memory hold the instruction that the file has? */
@@ -178,10 +232,12 @@ void probe_free_all(struct target *t, struct probe *list);
  * addresses from instances, dispositions from the control area, then unmaps.
  * rest: it may run for a moment before the memory goes, when nothing leads
  * there any more; not so a launched one that must not have run at all.
- * ctl is a private copy.  Works for an orphaned agent as for our own.
+ * ctl is a private copy, and area too where it is the same: an orphaned agent's.
+ * Of our own agent it is the shared area itself, of which sites alone are read,
+ * and the text must be back (bulk_restore()).
  */
-int leave_target(struct inject *t, struct sym_proc *sym, const struct ukp_ctl *ctl, size_t len,
-                 bool rest, struct err *err);
+int leave_target(struct inject *t, struct sym_proc *sym, const struct ukp_ctl *ctl,
+                 const void *area, size_t len, bool rest, struct err *err);
 /* The control area of an agent in this process, copied; -ENOENT: there is none. */
 int leave_find(pid_t pid, int mem_fd, struct sym_proc *sym, struct ukp_ctl **ctl, size_t *len,
                struct err *err);

@@ -31,7 +31,7 @@ static const struct ukp_field fields[] = {
 };
 
 const struct ukp_event_info fake_event = {
-	1, true, "ukprobes", "get", "get+0x0/0x80 [prog]", "get", 0x401000, 3, fields
+	1, true, "ukprobes", "get", "get+0x0/0x80 [prog]", "get", 0x401000, 1, 3, fields
 };
 
 void fake_reset(void)
@@ -141,6 +141,16 @@ int ukp_session_add(struct ukp_session *s, const char *definition, unsigned int 
 int ukp_session_add_latency(struct ukp_session *s, const char *func, unsigned int *id)
 {
 	return add(s, func, id);
+}
+
+void ukp_session_set_strict(struct ukp_session *s, bool strict)
+{
+	fake.strict = strict;
+}
+
+const char *ukp_session_refused(struct ukp_session *s)
+{
+	return fake.refused ? fake.refused : "";
 }
 
 int ukp_session_start(struct ukp_session *s)

@@ -15,6 +15,7 @@ struct fake {
 	bool burst;       /* all at once; else one every read */
 	int stop_error;   /* of ukp_session_stop() */
 	int open_error;
+	const char *refused; /* of ukp_session_refused() */
 	struct ukp_counts counts;
 	const uint64_t *sample; /* latencies, ns, sorted */
 	uint64_t nr_samples;
@@ -23,6 +24,7 @@ struct fake {
 	const char *about_why;
 	void (*on_read)(void); /* called by every ukp_session_read() */
 	/* noted by the fake */
+	bool strict;
 	unsigned int opened, started, stopped, closed, symbols, interrupts;
 	uint64_t handed;
 };

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The places of one definition: found, checked by their files, and made
+ * members of its probe.  Nothing in the target changes.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "patch/place.h"
+#include "patch/survey.h"
+#include "session/target.h"
+
+struct gather {
+	struct target *t;
+	struct survey *survey;
+	struct tally tally;
+	uint64_t *addr;
+	size_t nr, room;
+	bool full;
+};
+
+static int take(uint64_t addr, const char *why, void *arg)
+{
+	struct gather *g = arg;
+
+	if (why) {
+		tally_add(&g->tally, why, 1);
+		return 0;
+	}
+	if (g->nr == g->room) {
+		size_t room = g->room ? g->room * 2 : 256;
+		uint64_t *more = realloc(g->addr, room * sizeof(*more));
+
+		if (!more)
+			return -ENOMEM;
+		g->addr = more;
+		g->room = room;
+	}
+	g->addr[g->nr++] = addr;
+	return 0;
+}
+
+static int take_func(const struct sym_symbol *func, void *arg)
+{
+	struct gather *g = arg;
+	const char *why = lang_no_entry(func);
+
+	return take(func->addr, why ? why : survey_check(g->survey, func->addr), g);
+}
+
+/* A single place has its own, longer words for what is wrong with it. */
+static int take_one(struct gather *g, const struct lang_def *def, struct err *err)
+{
+	struct sym_symbol func;
+	uint64_t addr;
+	int ret = lang_resolve(def, g->t->sym, &addr, &func, err);
+
+	if (!ret)
+		ret = place_check(g->t->sym, addr, def->ret, def->place.column, err);
+	return ret ? ret : take(addr, NULL, g);
+}
+
+static int gather(struct gather *g, const struct lang_def *def, struct err *err)
+{
+	struct sym_symbol func;
+	uint64_t addr;
+	int ret;
+
+	switch (def->many) {
+	case LANG_FUNCS:
+		return lang_resolve_all(def, g->t->sym, take_func, g, err);
+	case LANG_INSNS:
+		ret = lang_resolve(def, g->t->sym, &addr, &func, err);
+		return ret ? ret
+		           : survey_insns(g->survey, func.addr, func.addr + func.size, take, g);
+	default:
+		return take_one(g, def, err);
+	}
+}
+
+static int make_members(struct chan *c, struct probe *p, const struct gather *g)
+{
+	size_t i;
+
+	p->member = calloc(g->nr, sizeof(*p->member));
+	if (!p->member)
+		return -ENOMEM;
+	p->nr_members = g->nr;
+	for (i = 0; i < g->nr; i++) {
+		struct probe *m = &p->member[i];
+
+		m->head = p;
+		m->chan = c;
+		m->kind = p->kind;
+		m->addr = g->addr[i];
+		m->enabled = true;
+	}
+	return 0;
+}
+
+static int judge(const struct chan *c, const struct gather *g, int column, struct err *err)
+{
+	size_t all = g->nr + g->tally.total;
+
+	if (!g->nr)
+		return err_at(err, -EINVAL, column,
+		              "Failed to register probe event: none of the %zu places can be "
+		              "probed: %s",
+		              all, tally_most(&g->tally));
+	if (c->strict && g->tally.total)
+		return err_at(err, -EINVAL, column,
+		              "Failed to register probe event: %zu of %zu places cannot be probed, "
+		              "and all are wanted: %s%s",
+		              g->tally.total, all, tally_most(&g->tally),
+		              g->tally.nr > 1 ? ", and other reasons" : "");
+	return 0;
+}
+
+int many_fill(struct chan *c, struct probe *p, struct err *err)
+{
+	struct gather g = { .t = c->target };
+	int ret = survey_open(&g.survey, c->target->sym, p->def->ret);
+
+	if (!ret)
+		ret = gather(&g, p->def, err);
+	survey_close(g.survey);
+	if (!ret)
+		ret = judge(c, &g, p->def->place.column, err);
+	if (!ret)
+		ret = make_members(c, p, &g);
+	free(g.addr);
+	if (ret == -ENOMEM)
+		return err_set(err, ret, "out of memory");
+	if (!ret)
+		tally_merge(&c->refused, &g.tally);
+	return ret;
+}

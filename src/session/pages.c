@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Neighbouring pages are read at once, patched here, and written at once: what
+ * is written beside the breakpoints is what was read, in pages that the target
+ * may not write.  Where that fails (a library has just gone), a run is halved,
+ * down to a single site, of which only its own byte is written.
+ */
+#include "session/pages.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define PAGE 4096ull
+#define RUN_MAX (256u << 10)
+#define INT3 0xcc
+
+struct patch {
+	struct target *t;
+	bool arm;
+	bool again; /* a write failed: what stands there may be ours */
+	pages_refused_fn refused;
+	void *arg;
+	uint8_t *buf;
+};
+
+static uint64_t page_of(uint64_t addr)
+{
+	return addr & ~(PAGE - 1);
+}
+
+/* True: the byte at now is to be written. */
+static bool patch_site(struct patch *p, struct site *s, uint8_t *now)
+{
+	if (s->armed == p->arm)
+		return false;
+	if (!p->arm) {
+		s->armed = false;
+		if (*now != INT3)
+			return false;
+		*now = s->first;
+		return true;
+	}
+	/* One that was refused before a run was halved. */
+	if (!site_wanted(s))
+		return false;
+	if (p->again && *now == INT3) {
+		s->armed = true;
+		return false;
+	}
+	if (memcmp(now, s->plan.orig, s->plan.len)) {
+		p->refused(s, "the bytes in memory differ from the file's", p->arg);
+		return false;
+	}
+	*now = INT3;
+	s->armed = true;
+	return true;
+}
+
+static void give_up(struct patch *p, struct site *s)
+{
+	s->armed = false;
+	if (p->arm && site_wanted(s))
+		p->refused(s, "its code cannot be read or written any more", p->arg);
+}
+
+static void patch_single(struct patch *p, struct site *s)
+{
+	uint8_t code[UKP_INSN_MAX + 1];
+
+	if (s->armed == p->arm)
+		return;
+	if (inject_read(p->t->inject, s->addr, code, p->arm ? s->plan.len : 1) ||
+	    (patch_site(p, s, code) && inject_write(p->t->inject, s->addr, code, 1)))
+		give_up(p, s);
+}
+
+static void patch_run(struct patch *p, struct site **v, size_t n)
+{
+	uint64_t start = page_of(v[0]->addr), last = page_of(v[n - 1]->addr) + PAGE;
+	uint64_t end = v[n - 1]->addr + v[n - 1]->plan.len, len;
+	bool changed = false;
+	size_t i;
+
+	if (n == 1) {
+		patch_single(p, v[0]);
+		return;
+	}
+	len = (end > last ? last + PAGE : last) - start;
+	if (!inject_read(p->t->inject, start, p->buf, len)) {
+		for (i = 0; i < n; i++)
+			changed |= patch_site(p, v[i], p->buf + (v[i]->addr - start));
+		if (!changed || !inject_write(p->t->inject, start, p->buf, last - start))
+			return;
+		/* Up to where it was written, the halves find out. */
+		p->again = true;
+		for (i = 0; i < n; i++)
+			v[i]->armed = !p->arm;
+	}
+	patch_run(p, v, n / 2);
+	patch_run(p, v + n / 2, n - n / 2);
+}
+
+static void patch_all(struct patch *p, struct site **v, size_t n)
+{
+	size_t i = 0, k;
+
+	p->buf = malloc(RUN_MAX + PAGE);
+	for (; i < n; i = k) {
+		uint64_t start = page_of(v[i]->addr);
+
+		for (k = i + 1; k < n && p->buf; k++)
+			if (page_of(v[k]->addr) - page_of(v[k - 1]->addr) > PAGE ||
+			    page_of(v[k]->addr) + PAGE - start > RUN_MAX)
+				break;
+		patch_run(p, v + i, k - i);
+	}
+	free(p->buf);
+}
+
+void pages_arm(struct target *t, struct site **v, size_t n, pages_refused_fn refused, void *arg)
+{
+	struct patch p = { .t = t, .arm = true, .refused = refused, .arg = arg };
+
+	patch_all(&p, v, n);
+}
+
+void pages_disarm(struct target *t, struct site **v, size_t n)
+{
+	struct patch p = { .t = t };
+
+	patch_all(&p, v, n);
+}
