@@ -30,6 +30,7 @@ enum agent_fn {
 	AGENT_SIGACTION_HIT,
 	AGENT_UNWIND_HIT,
 	AGENT_MUTE_RETURN,
+	AGENT_DETOUR_HIT,
 	AGENT_CHAIN_RETURN, /* no function: where a program's handler returns to in us */
 	AGENT_NR_FNS,
 };

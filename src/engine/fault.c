@@ -8,6 +8,7 @@
  */
 #include "engine/hit.h"
 #include "engine/signal.h"
+#include "wire/detour.h"
 
 static bool in_slots(const struct ukp_ctl *ctl, uint64_t pc)
 {
@@ -45,13 +46,54 @@ static const struct ukp_site *site_of_slot(const struct ukp_ctl *ctl, uint64_t p
 	return NULL;
 }
 
+/* The detour that pc is in, by way of its site. */
+static const struct ukp_site *site_of_detour(const struct ukp_ctl *ctl, uint64_t pc)
+{
+	const struct ukp_site_table *t;
+	uint32_t i, off;
+
+	off = __atomic_load_n(&ctl->sites, __ATOMIC_ACQUIRE);
+	if (!off)
+		return NULL;
+	t = ukp_ctl_at(ctl, off);
+	for (i = 0; i <= t->mask; i++) {
+		const struct ukp_detour *d;
+		const struct ukp_site *s;
+
+		off = __atomic_load_n(&t->site[i], __ATOMIC_ACQUIRE);
+		if (!off)
+			continue;
+		s = ukp_ctl_at(ctl, off);
+		off = __atomic_load_n(&s->detour, __ATOMIC_ACQUIRE);
+		d = ukp_ctl_at(ctl, off);
+		if (off && pc - d->buf < d->size)
+			return s;
+	}
+	return NULL;
+}
+
+static void from_detour(const struct ukp_ctl *ctl, struct ukp_ucontext *uc)
+{
+	const struct ukp_site *s = site_of_detour(ctl, uc->ip);
+	struct ukp_detour_frame frame;
+
+	/* Only copies can fault; an entry's pushes do so as the program's would. */
+	if (!s || !ukp_detour_frame(ukp_ctl_at(ctl, s->detour), ukp_ctl_at(ctl, s->shape), uc->ip,
+	                            uc->sp, &frame))
+		return;
+	uc->ip = frame.pc;
+	uc->sp = frame.sp;
+}
+
 static void to_original(const struct ukp_ctl *ctl, struct ukp_ucontext *uc)
 {
 	const struct ukp_site *s = site_of_slot(ctl, uc->ip);
 	unsigned int i;
 
-	if (!s)
+	if (!s) {
+		from_detour(ctl, uc);
 		return;
+	}
 	for (i = 0; i < s->npc && i < UKP_SITE_PCS; i++) {
 		if (s->slot + s->pc[i].off != uc->ip)
 			continue;

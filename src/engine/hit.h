@@ -44,6 +44,8 @@ typedef int (*ukp_action_fn)(struct ukp_hit *hit, uint64_t ctx);
 struct ukp_ctl *ukp_engine_ctl(void);
 
 struct ukp_site *ukp_site_find(const struct ukp_ctl *ctl, uint64_t addr);
+/* From a detour; nonzero: regs->ip is where to go on. */
+int ukp_detour_hit(struct pt_regs *regs, struct ukp_site *site);
 /* Run a site's actions, newest first. */
 int ukp_hit_run(struct ukp_hit *hit);
 

@@ -59,8 +59,11 @@ int ukp_trap(int sig, struct ukp_siginfo *info, struct ukp_ucontext *uc)
 	hit.cpu = ukp_arch_cpu(ctl);
 	hit.flags = (faults_are_fatal(uc) ? UKP_HIT_NOREAD : 0) |
 	            (ukp_hit_alive(ctl) ? 0 : UKP_HIT_CHILD);
-	if (!ukp_hit_run(&hit))
-		regs.ip = site->slot;
+	if (!ukp_hit_run(&hit)) {
+		uint64_t copy = __atomic_load_n(&site->resume, __ATOMIC_ACQUIRE);
+
+		regs.ip = copy ? copy : site->slot;
+	}
 	ukp_regs_to_uc(uc, &regs);
 	return resume(ctl, uc);
 }

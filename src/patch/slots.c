@@ -141,19 +141,25 @@ int slots_reserve(struct slots *s, uint64_t addr, size_t n, struct err *err)
 	return 0;
 }
 
-uint64_t slots_get(struct slots *s, uint64_t addr, struct err *err)
+uint64_t slots_get_bytes(struct slots *s, uint64_t addr, uint32_t bytes, struct err *err)
 {
 	struct arena *a;
 
+	bytes = (bytes + UKP_SLOT_SIZE - 1) & ~(uint32_t)(UKP_SLOT_SIZE - 1);
 	for (a = s->arenas; a; a = a->next)
-		if (addr >= a->lo && addr < a->hi && a->used + UKP_SLOT_SIZE <= a->size)
+		if (addr >= a->lo && addr < a->hi && a->used + bytes <= a->size)
 			break;
 	if (!a)
 		a = new_arena(s, addr, ARENA_SIZE, err);
 	if (!a)
 		return 0;
-	a->used += UKP_SLOT_SIZE;
-	return a->addr + a->used - UKP_SLOT_SIZE;
+	a->used += bytes;
+	return a->addr + a->used - bytes;
+}
+
+uint64_t slots_get(struct slots *s, uint64_t addr, struct err *err)
+{
+	return slots_get_bytes(s, addr, UKP_SLOT_SIZE, err);
 }
 
 void slots_put(struct slots *s, uint64_t slot)

@@ -24,6 +24,8 @@ void slots_close(struct slots *s); /* frees our records; the mappings go with th
 int slots_reserve(struct slots *s, uint64_t addr, size_t n, struct err *err);
 /* A slot within reach of the whole module that has addr.  May map. */
 uint64_t slots_get(struct slots *s, uint64_t addr, struct err *err);
+/* As many bytes in one piece, for a detour. */
+uint64_t slots_get_bytes(struct slots *s, uint64_t addr, uint32_t bytes, struct err *err);
 /* Give back one that never was in use (its probe was refused). */
 void slots_put(struct slots *s, uint64_t slot);
 

@@ -22,12 +22,16 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "session/optimize.h"
 #include "session/serve.h"
 #include "ukprobes/session.h"
 
 #define MAX_CLIENTS 64
+#define FIRST_CLIENT 4 /* in the list for poll() */
+#define OPTIMIZE_MS 20 /* of quiet before jumps come */
 
 static char socket_path[108], lock_path[108];
 
@@ -108,6 +112,34 @@ static void add_client(struct broker *b)
 	b->clients = c;
 }
 
+static uint64_t now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000ull + ts.tv_nsec / 1000000;
+}
+
+/* Jumps come when nothing has changed for a while. */
+static void optimize_later(struct broker *b, unsigned int ms)
+{
+	optimize_kick(b->target);
+	b->optimize_at = now_ms() + ms;
+}
+
+static void optimize_now(struct broker *b)
+{
+	uint64_t count;
+
+	if (read(optimize_fd(b->target), &count, sizeof(count)) > 0)
+		b->optimize_at = now_ms();
+	if (!b->optimize_at || now_ms() < b->optimize_at || b->launched)
+		return;
+	b->optimize_at = 0;
+	if (optimize_on(b->target))
+		optimize_later(b, 5 * OPTIMIZE_MS);
+}
+
 static int drop_client(struct broker *b, struct client *c, struct err *err)
 {
 	struct client **p;
@@ -116,8 +148,11 @@ static int drop_client(struct broker *b, struct client *c, struct err *err)
 	for (p = &b->clients; *p != c; p = &(*p)->next)
 		;
 	*p = c->next;
-	if (c->chan)
+	if (c->chan) {
+		ret = optimize_off(b->target, err);
 		ret = chan_close(c->chan, err);
+	}
+	optimize_later(b, OPTIMIZE_MS);
 	close(c->fd);
 	free(c);
 	/* Launched and given up: the command never ran a step, it ends here. */
@@ -185,7 +220,11 @@ static void handle_client(struct broker *b, struct client *c, bool *left)
 		close_client(b, c, &r, left);
 		return;
 	}
+	if (q.type != PROTO_OPEN && q.type != PROTO_LIST)
+		optimize_off(b->target, &err);
 	serve_request(c, &q, &r, &pass_fd);
+	if (q.type != PROTO_OPEN && q.type != PROTO_LIST)
+		optimize_later(b, OPTIMIZE_MS);
 	if (proto_send(c->fd, &r, PROTO_REPLY_HEAD + r.len, pass_fd))
 		drop_client(b, c, &err);
 }
@@ -193,36 +232,51 @@ static void handle_client(struct broker *b, struct client *c, bool *left)
 static size_t fill_poll(struct broker *b, struct pollfd *pfd, struct client **who, int sig_fd)
 {
 	struct client *c;
-	size_t n = 3;
+	size_t n = FIRST_CLIENT;
 
 	pfd[0] = (struct pollfd){ .fd = sig_fd, .events = POLLIN };
 	pfd[1] = (struct pollfd){ .fd = b->target->dead ? -1 : b->pidfd, .events = POLLIN };
 	pfd[2] = (struct pollfd){ .fd = b->listen_fd, .events = POLLIN };
-	for (c = b->clients; c && n < MAX_CLIENTS + 3; c = c->next) {
+	pfd[3] = (struct pollfd){ .fd = optimize_fd(b->target), .events = POLLIN };
+	for (c = b->clients; c && n < MAX_CLIENTS + FIRST_CLIENT; c = c->next) {
 		who[n] = c;
 		pfd[n++] = (struct pollfd){ .fd = c->fd, .events = POLLIN };
 	}
 	return n;
 }
 
+/* How long to sleep: for ever, but when jumps are due, or nobody has come yet. */
+static int patience(const struct broker *b, bool had)
+{
+	uint64_t now = now_ms();
+
+	if (b->optimize_at && !b->launched)
+		return b->optimize_at > now ? (int)(b->optimize_at - now) : 0;
+	return had ? -1 : 10000;
+}
+
 static int serve_all(struct broker *b, int sig_fd)
 {
-	struct pollfd pfd[MAX_CLIENTS + 3];
-	struct client *who[MAX_CLIENTS + 3];
+	struct pollfd pfd[MAX_CLIENTS + FIRST_CLIENT];
+	struct client *who[MAX_CLIENTS + FIRST_CLIENT];
 	struct err err = ERR_INIT;
 	bool left = false, had = false;
 	size_t n, i;
+	int ready;
 
 	while (!left) {
 		if (had && !b->clients)
 			return leave_all(b, &err);
 		n = fill_poll(b, pfd, who, sig_fd);
 		/* A broker that nobody calls does not stay. */
-		if (poll(pfd, n, had ? -1 : 10000) <= 0) {
-			if (errno != EINTR && !had)
-				return leave_all(b, &err);
+		ready = poll(pfd, n, patience(b, had));
+		if (ready < 0)
 			continue;
-		}
+		if (!ready && !had)
+			return leave_all(b, &err);
+		optimize_now(b);
+		if (!ready)
+			continue;
 		if (pfd[0].revents)
 			break;
 		if (pfd[1].revents)
@@ -230,7 +284,7 @@ static int serve_all(struct broker *b, int sig_fd)
 		if (pfd[2].revents)
 			add_client(b);
 		had = had || b->clients;
-		for (i = 3; i < n && !left; i++)
+		for (i = FIRST_CLIENT; i < n && !left; i++)
 			if (pfd[i].revents)
 				handle_client(b, who[i], &left);
 	}

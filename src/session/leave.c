@@ -26,7 +26,16 @@
 #include "engine/signal.h"
 #include "plan/plan.h"
 #include "session/target.h"
+#include "wire/detour.h"
 #include "wire/instance.h"
+
+struct detour_copy {
+	struct {
+		struct ukp_detour d;
+		struct ukp_detour_pc pc[256];
+	} detour;
+	struct ukp_detour_shape shape;
+};
 
 #define PATIENCE_MS 3000
 #define STACK_SCAN (1u << 20)
@@ -71,6 +80,40 @@ static const struct ukp_site *next_site(struct leave *l, uint32_t *i)
 	return NULL;
 }
 
+/* A private copy of what the area has of a detour; what is cut off counts as nothing. */
+static bool copy_detour(struct leave *l, const struct ukp_site *s, struct detour_copy *c)
+{
+	uint32_t off = s->detour, shape = s->shape;
+	size_t n;
+
+	memset(c, 0, sizeof(*c));
+	if (!off || off >= l->len || !shape || shape >= l->len)
+		return false;
+	n = l->len - off < sizeof(c->detour) ? l->len - off : sizeof(c->detour);
+	memcpy(&c->detour, (const char *)l->area + off, n);
+	n = l->len - shape < sizeof(c->shape) ? l->len - shape : sizeof(c->shape);
+	memcpy(&c->shape, (const char *)l->area + shape, n);
+	if (c->shape.npc > UKP_SHAPE_PCS)
+		c->shape.npc = UKP_SHAPE_PCS;
+	return c->detour.d.buf && c->detour.d.size;
+}
+
+/* A jump is taken out whole; false: there is none of ours. */
+static bool restore_window(struct leave *l, const struct ukp_site *s)
+{
+	unsigned char now[5], orig[5];
+	struct detour_copy c;
+
+	if (!s->detour || !copy_detour(l, s, &c) ||
+	    inject_read(l->inject, s->addr, now, sizeof(now)) ||
+	    memcmp(now, c.detour.d.jump, sizeof(now)))
+		return false;
+	if (sym_original(l->sym, s->addr, orig, sizeof(orig)))
+		memcpy(orig, c.detour.d.orig, sizeof(orig));
+	inject_write(l->inject, s->addr, orig, sizeof(orig));
+	return true;
+}
+
 static void restore_text(struct leave *l)
 {
 	const struct ukp_site *s;
@@ -78,6 +121,8 @@ static void restore_text(struct leave *l)
 	uint32_t i = 0;
 
 	while ((s = next_site(l, &i))) {
+		if (restore_window(l, s))
+			continue;
 		if (inject_read(l->inject, s->addr, &now, 1) || now != 0xcc)
 			continue;
 		/*
@@ -119,6 +164,33 @@ static bool in_agent(struct leave *l, uint64_t pc)
 	       (pc >= l->stubs_start && pc < l->stubs_end);
 }
 
+/*
+ * From a detour's copies; a thread in an entry has registers in the frame and
+ * walks on.  Only while the window has its own bytes.
+ */
+static bool from_detour(struct leave *l, uint64_t *pc, uint64_t *sp)
+{
+	struct ukp_detour_frame frame;
+	const struct ukp_site *s;
+	struct detour_copy c;
+	uint32_t i = 0, k;
+
+	while ((s = next_site(l, &i))) {
+		if (!s->detour || !copy_detour(l, s, &c) || *pc - c.detour.d.buf >= c.detour.d.size)
+			continue;
+		for (k = 0; k < c.detour.d.nr && k < UKP_WINDOW_INSNS; k++)
+			if (*pc - c.detour.d.buf - c.detour.d.insn[k].entry < c.shape.len)
+				return false;
+		if (!ukp_detour_frame(&c.detour.d, &c.shape, *pc, *sp, &frame) ||
+		    (frame.flags & UKP_PC_MOVED))
+			return false;
+		*pc = frame.pc;
+		*sp = frame.sp;
+		return true;
+	}
+	return false;
+}
+
 /* To where the thread would be without us; false: it is in the middle of something. */
 static bool to_original(struct leave *l, uint64_t *pc, uint64_t *sp)
 {
@@ -127,7 +199,7 @@ static bool to_original(struct leave *l, uint64_t *pc, uint64_t *sp)
 	uint64_t orig_pc, orig_sp;
 
 	if (!s)
-		return false;
+		return from_detour(l, pc, sp);
 	copy = *s;
 	if (copy.npc > UKP_SITE_PCS || !plan_original(&copy, *pc, *sp, &orig_pc, &orig_sp))
 		return false;
@@ -467,4 +539,63 @@ unsigned int leave_mute(struct target *t, const struct chan *c)
 		muted++;
 	}
 	return muted;
+}
+
+struct contexts {
+	uint64_t *ip;
+	size_t n, max;
+};
+
+static int add_context(struct contexts *c, uint64_t ip)
+{
+	size_t max = c->max ? c->max * 2 : 256;
+	uint64_t *more;
+
+	if (c->n == c->max) {
+		more = realloc(c->ip, max * sizeof(*more));
+		if (!more)
+			return -ENOMEM;
+		c->ip = more;
+		c->max = max;
+	}
+	c->ip[c->n++] = ip;
+	return 0;
+}
+
+static int stack_contexts(struct target *t, uint64_t sp, struct contexts *c)
+{
+	const struct sym_map *m = sym_map_find(t->sym, sp);
+	size_t n, i;
+	uint64_t *w;
+	int ret = 0;
+
+	if (!m || m->end <= sp)
+		return 0;
+	n = (m->end - sp < STACK_SCAN ? m->end - sp : STACK_SCAN) & ~7ul;
+	w = malloc(n);
+	if (!w || inject_read(t->inject, sp & ~7ull, w, n)) {
+		free(w);
+		return -EIO;
+	}
+	n /= 8;
+	for (i = 0; i + 2 < n && !ret; i++)
+		if ((w[i + 2] & 0xffff) == 0x33 && w[i + 2] >> 48 == 0x2b)
+			ret = add_context(c, w[i]);
+	free(w);
+	return ret;
+}
+
+int leave_contexts(struct target *t, uint64_t **ip, size_t *nr)
+{
+	struct contexts c = { 0 };
+	size_t i;
+	int ret = 0;
+
+	for (i = 0; i < inject_nr_threads(t->inject) && !ret; i++)
+		ret = stack_contexts(t, inject_thread_at(t->inject, i)->regs.rsp, &c);
+	if (ret)
+		free(c.ip);
+	*ip = ret ? NULL : c.ip;
+	*nr = ret ? 0 : c.n;
+	return ret;
 }

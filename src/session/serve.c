@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Requests of one client, answered by the broker. */
+#include "session/optimize.h"
 #include "session/serve.h"
 
 #include <inttypes.h>
@@ -115,15 +116,15 @@ static int list_line(struct target *t, const struct probe *p, char *buf, size_t 
 	struct sym_symbol s = { .name = "0x0" };
 	const char *module = "";
 	uint64_t off = 0;
+	bool ret;
 
 	if (sym_resolve(t->sym, p->addr, &s, &off) && !sym_module_is_exe(s.module))
 		module = sym_module_name(s.module);
-	return snprintf(buf, len,
-	                "%016" PRIx64 "  %c  %s+0x%" PRIx64 "  %s %s%s int3 (base form: jumps "
-	                "come with the next version)\n",
-	                p->addr, p->kind == PROBE_RETURN || p->kind == PROBE_LATENCY ? 'r' : 'k',
-	                s.name, off, module, p->enabled ? "" : "[DISABLED]",
-	                p->kind == PROBE_RETURN || p->kind == PROBE_LATENCY ? " ret=slot" : "");
+	ret = p->kind == PROBE_RETURN || p->kind == PROBE_LATENCY;
+	return snprintf(buf, len, "%016" PRIx64 "  %c  %s+0x%" PRIx64 "  %s %s%s%s %s\n", p->addr,
+	                ret ? 'r' : 'k', s.name, off, module, p->enabled ? "" : "[DISABLED]",
+	                p->site->jumped ? "[OPTIMIZED]" : "", ret ? " ret=slot" : "",
+	                optimize_form(t, p->site));
 }
 
 /* False: the reply is full. */

@@ -4,6 +4,7 @@
  * calls, the agent is written there, the dispositions of five signals are
  * taken, and it runs on.  Whatever fails, all that was done is undone.
  */
+#include "session/optimize.h"
 #include "session/target.h"
 
 #include <cpuid.h>
@@ -310,6 +311,9 @@ int target_attach(struct target **ret_t, pid_t pid, struct inject *held, struct 
 		ret = cure_orphan(t, err);
 	if (!ret)
 		ret = enter(t, err);
+	/* Without it, breakpoints stay: slower, not wrong. */
+	if (!ret)
+		optimize_open(t);
 	if (ret) {
 		if (held)
 			target_release(t);
@@ -324,6 +328,9 @@ int target_detach(struct target *t, struct err *err)
 {
 	int ret;
 
+	ret = optimize_off(t, err);
+	if (ret)
+		return ret;
 	bulk_restore(t, false);
 	sym_refresh(t->sym, err);
 	ret = target_hold(t, err);
@@ -338,6 +345,7 @@ void target_free(struct target *t)
 {
 	if (!t)
 		return;
+	optimize_close(t);
 	probe_free_all(t, t->internal);
 	sites_free(t);
 	slots_close(t->slots);

@@ -36,6 +36,10 @@ struct site {
 	bool armed;
 	struct probe *probes; /* newest first */
 	struct ukp_site plan;
+	/* The jump form, optimize.c. */
+	struct ukp_detour *detour; /* NULL: not made; addr, buf, jump, orig and map */
+	bool jumped;               /* the jump is in the text */
+	const char *base;          /* why the base form stays; NULL: not looked at yet */
 };
 
 enum probe_kind { PROBE_ENTRY, PROBE_RETURN, PROBE_LATENCY, PROBE_INTERNAL };
@@ -123,6 +127,7 @@ struct target {
 	struct site **by_addr; /* sites.c */
 	size_t by_mask;
 	struct slots *slots;
+	struct optimizer *optimizer;
 	struct chan *chans;
 	struct probe *internal;
 	uint32_t next_chan;
@@ -241,6 +246,8 @@ int leave_target(struct inject *t, struct sym_proc *sym, const struct ukp_ctl *c
 /* The control area of an agent in this process, copied; -ENOENT: there is none. */
 int leave_find(pid_t pid, int mem_fd, struct sym_proc *sym, struct ukp_ctl **ctl, size_t *len,
                struct err *err);
+/* Where saved contexts on the threads' stacks lead to, malloc'ed.  Only while held. */
+int leave_contexts(struct target *t, uint64_t **ip, size_t *nr);
 /* Give instances of one channel's probes their return addresses back, or make them mute. */
 unsigned int leave_mute(struct target *t, const struct chan *c);
 

@@ -54,7 +54,13 @@ struct ukp_site {
 	uint8_t flags; /* UKP_SITE_* */
 	uint8_t orig[UKP_INSN_MAX + 1];
 	uint64_t nmissed; /* hits that ran no action */
-	uint64_t reserved;
+	/*
+	 * The jump form.  resume: where a trap goes on instead of the slot, once
+	 * the detour is there: its copy leads beyond all that the jump covers.
+	 */
+	uint64_t resume;
+	uint32_t detour; /* struct ukp_detour, offset in the control area; 0: none */
+	uint32_t shape;  /* struct ukp_detour_shape of its entries */
 	struct ukp_pc pc[UKP_SITE_PCS];
 };
 

@@ -19,6 +19,7 @@ ukp_agent_ctl:
 	.long	ukp_sigaction_hit - head
 	.long	ukp_unwind_hit - head
 	.long	ukp_mute_return - head
+	.long	ukp_detour_hit - head
 	.long	ukp_chain_return - head
 
 	.section .note.GNU-stack, "", @progbits

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The jump form: the probed place jumps to a detour, which saves the registers
+ * and calls this.  No signal frame, so nothing is known of the thread's mask:
+ * reads are guarded by our fault handlers as they are at returns.
+ */
+#include "engine/arch.h"
+#include "engine/hit.h"
+
+int ukp_detour_hit(struct pt_regs *regs, struct ukp_site *site)
+{
+	struct ukp_ctl *ctl = ukp_engine_ctl();
+	struct ukp_hit hit;
+
+	hit.ctl = ctl;
+	hit.site = site;
+	hit.inst = NULL;
+	hit.regs = regs;
+	hit.tsc = ukp_arch_clock();
+	hit.cpu = ukp_arch_cpu(ctl);
+	hit.flags = ukp_hit_alive(ctl) ? 0 : UKP_HIT_CHILD;
+	return ukp_hit_run(&hit);
+}

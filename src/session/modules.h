@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Target sets of a process's modules, computed by a thread of their own: a
+ * large library takes seconds.  All calls are for the broker's thread.
+ */
+#ifndef UKP_SESSION_MODULES_H
+#define UKP_SESSION_MODULES_H
+
+#include "plan/targets.h"
+#include "sym/sym.h"
+
+struct modules;
+
+int modules_open(struct modules **ret);
+void modules_close(struct modules *m); /* waits for the thread */
+
+/* Readable when one more is ready. */
+int modules_fd(const struct modules *m);
+/* Ask for a module's set; asking again costs nothing. */
+void modules_want(struct modules *m, struct sym_module *mod);
+/* Done with it, for better or worse. */
+bool modules_ready(struct modules *m, const struct sym_module *mod);
+/* NULL: none could be made.  Addresses are link-time ones: runtime - *bias. */
+const struct plan_targets *modules_targets(struct modules *m, const struct sym_module *mod,
+                                           uint64_t *bias);
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The jump form, made in the background: the kernel's optimizer for probes.
+ *
+ * Breakpoints land first.  A thread computes the target set of each module that
+ * has probes; then, while the threads of the program stand still, jumps replace
+ * the breakpoints where it is safe.  Before anything else changes in the target,
+ * all jumps are taken back to breakpoints, so that no other part has to know
+ * them; afterwards they come again.
+ */
+#ifndef UKP_SESSION_OPTIMIZE_H
+#define UKP_SESSION_OPTIMIZE_H
+
+#include "session/target.h"
+
+int optimize_open(struct target *t);
+void optimize_close(struct target *t);
+
+/* Readable when a target set is ready; -1: no optimizer. */
+int optimize_fd(const struct target *t);
+/* Ask for the target sets of all modules with probes; they may be there already. */
+void optimize_kick(struct target *t);
+/* Put jumps wherever they may be.  True: not all places could be reached now, try again soon. */
+bool optimize_on(struct target *t);
+/* Back to breakpoints, everywhere. */
+int optimize_off(struct target *t, struct err *err);
+/* "jump", or "int3" and why; lives until the next call. */
+const char *optimize_form(const struct target *t, const struct site *s);
+
+#endif
