@@ -161,7 +161,7 @@ const struct plan_exit *plan_targets_exits(const struct plan_targets *t, uint64_
 	for (i = low; i < t->nr_exits && t->exit[i].addr < end; i++)
 		;
 	*n = i - low;
-	return t->exit + low;
+	return *n ? t->exit + low : NULL;
 }
 
 size_t plan_targets_bytes(const struct plan_targets *t)

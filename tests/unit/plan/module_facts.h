@@ -217,7 +217,8 @@ static inline bool facts_load(struct facts *f, const char *path)
 	eh = facts_section(f, ".eh_frame");
 	if (eh)
 		eh_for_each(f->file + eh->sh_offset, eh->sh_size, eh->sh_addr, facts_add_fde, f);
-	qsort(f->fde, f->nr_fdes, sizeof(*f->fde), facts_by_start);
+	if (f->nr_fdes)
+		qsort(f->fde, f->nr_fdes, sizeof(*f->fde), facts_by_start);
 	for (size_t i = 0; i < f->nr_fdes; i++)
 		FACTS_PUSH(f->func, f->m.nr_funcs, f->room_funcs,
 		           (struct plan_bounds){ f->fde[i].start, f->fde[i].end,
@@ -229,8 +230,10 @@ static inline bool facts_load(struct facts *f, const char *path)
 			facts_relocs(f, &f->sh[i]);
 	}
 	FACTS_PUSH(f->extra, f->m.nr_extra, f->room_extra, f->eh->e_entry);
-	qsort(f->func, f->m.nr_funcs, sizeof(*f->func), facts_by_start);
-	qsort(f->reloc, f->m.nr_relocs, sizeof(*f->reloc), facts_by_start);
+	if (f->m.nr_funcs)
+		qsort(f->func, f->m.nr_funcs, sizeof(*f->func), facts_by_start);
+	if (f->m.nr_relocs)
+		qsort(f->reloc, f->m.nr_relocs, sizeof(*f->reloc), facts_by_start);
 	f->m.code = f->code;
 	f->m.func = f->func;
 	f->m.reloc = f->reloc;

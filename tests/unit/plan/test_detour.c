@@ -78,7 +78,8 @@ static void the_lightest_form_is_exactly_this(void **state)
 	assert_true(d.d.size >= sizeof(exact));
 	assert_memory_equal(d.code, exact, sizeof(exact));
 	assert_int_equal(d.d.jump[0], 0xe9);
-	assert_int_equal(*(int32_t *)(d.d.jump + 1), (int32_t)(BUF - ADDR - 5));
+	memcpy(&rel, d.d.jump + 1, 4);
+	assert_int_equal(rel, BUF - ADDR - 5);
 	assert_memory_equal(d.d.orig, prologue, 5);
 }
 
