@@ -56,6 +56,8 @@ static const uint8_t prologue[] = { 0x55, 0x48, 0x89, 0xe5, 0x53 };
 
 static void the_lightest_form_is_exactly_this(void **state)
 {
+	int32_t rel;
+
 	static const uint8_t exact[] = {
 		0x48, 0x8d, 0xa4, 0x24, 0x70, 0xff, 0xff, 0xff,       /* lea -144(%rsp) */
 		0x9c, 0xfc,                                           /* pushfq; cld */
