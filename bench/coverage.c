@@ -183,6 +183,22 @@ static void reasons(const char *what, const struct tally *y)
 			       100.0 * (double)y->why[i] / (double)y->total, plan_window_reason(i));
 }
 
+/* How many of them are no start of an instruction: 0, but for words that only look like addresses.
+ */
+static void stray(const struct plan_targets *t, const struct sym_facts *f)
+{
+	size_t relocs = 0, extra = 0;
+
+	for (size_t i = 0; i < f->nr_relocs; i++)
+		relocs += plan_targets_region(t, f->reloc[i].target) &&
+		          !plan_targets_boundary(t, f->reloc[i].target);
+	for (size_t i = 0; i < f->nr_extra; i++)
+		extra += plan_targets_region(t, f->extra[i]) &&
+		         !plan_targets_boundary(t, f->extra[i]);
+	printf("    %zu relocations, %zu landing pads; %zu and %zu inside instructions\n",
+	       f->nr_relocs, f->nr_pads, relocs, extra);
+}
+
 static void measure(const char *path, bool verbose)
 {
 	const char *slash = strrchr(path, '/');
@@ -206,7 +222,7 @@ static void measure(const char *path, bool verbose)
 	       at[2] - at[1], at[3] - at[2], (double)f->bytes / 1e6,
 	       (double)plan_targets_bytes(t) / 1e6, (double)ru.ru_maxrss / 1e3);
 	if (verbose) {
-		printf("    %zu relocations, %zu landing pads\n", f->nr_relocs, f->nr_pads);
+		stray(t, f);
 		reasons("entries", &e);
 		reasons("instructions", &n);
 	}
