@@ -20,6 +20,8 @@ int facts_add_extra(struct facts *f, uint64_t addr)
 {
 	if (!facts_code(f, addr))
 		return 0;
+	if (f->nr_extra == FACTS_MAX)
+		return -EFBIG;
 	if (sym_grow(&f->extra, &f->room_extra, f->nr_extra, sizeof(*f->extra)))
 		return -ENOMEM;
 	f->extra[f->nr_extra++] = addr;

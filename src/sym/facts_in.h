@@ -14,6 +14,7 @@
 #define FACTS_BLOCK (UINT64_C(64) << 10)
 #define CFA_DEPTH 16
 #define FACTS_PLTS 8
+#define FACTS_MAX (1U << 24) /* relocations, and extra targets */
 
 struct facts_fde {
 	uint64_t start, end;

@@ -29,6 +29,8 @@ static int add(struct facts *f, uint64_t place, uint64_t target)
 {
 	if (!facts_code(f, target))
 		return 0;
+	if (f->nr_relocs == FACTS_MAX)
+		return -EFBIG;
 	if (sym_grow(&f->reloc, &f->room_relocs, f->nr_relocs, sizeof(*f->reloc)))
 		return -ENOMEM;
 	f->reloc[f->nr_relocs++] = (struct sym_facts_reloc){ place, target };
