@@ -4,7 +4,7 @@
 
 _ukprobe()
 {
-	local commands="trace latency list blacklist funcs verify cure doctor"
+	local commands="trace latency stat list blacklist funcs verify cure doctor"
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
 	local i options=
 
@@ -35,6 +35,7 @@ _ukprobe()
 	case ${COMP_WORDS[1]} in
 	trace) options="--pid --count --for --strict --output --help" ;;
 	latency) options="--pid --for --json --output --help" ;;
+	stat) options="--pid --for --strict --json --output --help" ;;
 	help) options=$commands ;;
 	*) options="--pid --help" ;;
 	esac

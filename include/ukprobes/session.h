@@ -46,9 +46,9 @@ struct ukp_event_info {
 	const char *place; /* "sym+0x0/0x12 [mod]"; of many places as defined */
 	const char *func;  /* name of the probed function, "" unknown or many */
 	uint64_t addr;     /* 0: many places */
-	unsigned int nr_places;
 	unsigned int nr_fields;
 	const struct ukp_field *fields;
+	unsigned int nr_places;
 };
 
 enum ukp_field_type { UKP_FIELD_U, UKP_FIELD_S, UKP_FIELD_X, UKP_FIELD_STRING };
@@ -111,6 +111,24 @@ int ukp_session_add(struct ukp_session *s, const char *definition, unsigned int 
  */
 void ukp_session_set_strict(struct ukp_session *s, bool strict);
 const char *ukp_session_refused(struct ukp_session *s);
+/*
+ * Add a definition of which hits are counted by place, in the target, and
+ * nothing is recorded: p or f without %return and without arguments, of one
+ * place or many.
+ */
+int ukp_session_add_stat(struct ukp_session *s, const char *definition, unsigned int *id);
+/*
+ * Calls fn for each place of such a definition that is or was planted, by
+ * address in each file.  From the start on, at any time and as often as
+ * wanted, after a stop and after the target's end too.  fn returns nonzero to
+ * stop; returns that.  ukp_session_symbol() names an address.
+ */
+struct ukp_place_hits {
+	uint64_t addr;
+	uint64_t hits;
+};
+typedef int (*ukp_stat_fn)(const struct ukp_place_hits *place, void *arg);
+int ukp_session_stat(struct ukp_session *s, unsigned int id, ukp_stat_fn fn, void *arg);
 /* Add a latency function, FUNC[=KIND]. */
 int ukp_session_add_latency(struct ukp_session *s, const char *func, unsigned int *id);
 /* Plant all that was added since the last start: all or nothing. */

@@ -32,6 +32,7 @@ enum agent_fn {
 	AGENT_MUTE_RETURN,
 	AGENT_DETOUR_HIT,
 	AGENT_CHAIN_RETURN, /* no function: where a program's handler returns to in us */
+	AGENT_COUNT_HIT,
 	AGENT_NR_FNS,
 };
 

@@ -73,6 +73,7 @@ int ukp_event_entry(struct ukp_hit *hit, uint64_t ctx);   /* struct ukp_event: r
 int ukp_event_return(struct ukp_hit *hit, uint64_t ctx);  /* the same at its return */
 int ukp_latency_entry(struct ukp_hit *hit, uint64_t ctx); /* struct ukp_latency */
 int ukp_latency_return(struct ukp_hit *hit, uint64_t ctx);
+int ukp_count_hit(struct ukp_hit *hit, uint64_t ctx);     /* struct ukp_counter */
 int ukp_sigaction_hit(struct ukp_hit *hit, uint64_t ctx); /* entry of libc's sigaction() */
 int ukp_unwind_hit(struct ukp_hit *hit, uint64_t ctx);    /* entries of the unwinder */
 

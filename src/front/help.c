@@ -47,6 +47,23 @@ static const char latency_usage[] =
 	"  -o, --output FILE   result to FILE instead of standard output\n" HELP "\n"
 	"  ukprobe latency -p 1234 --for 10 processCommand lookupKey=ptr\n";
 
+static const char stat_usage[] =
+	"usage: ukprobe stat [--for SECONDS] [--strict] [--json] [-o FILE] -p PID DEF...\n"
+	"       ukprobe stat [--for SECONDS] [--strict] [--json] [-o FILE] DEF...\n"
+	"                    -- CMD [ARG...]\n"
+	"\n"
+	"Counts hits by place, inside the target, and prints a table in the end, most hit first.\n"
+	"\n"
+	"  DEF                 p PLACE             one place, or with SYM+* each instruction:\n"
+	"                                          what was executed of a function\n"
+	"                      f [MOD:]GLOB        all functions that match; MOD:* a whole file\n"
+	"  -- CMD [ARG...]     start a command, with the probes in before main\n" PID
+	"      --for SECONDS   end after a time, fractions allowed\n"
+	"      --strict        refuse a definition if one of its places can't be probed\n"
+	"      --json          one JSON object instead of the table, with places never hit\n"
+	"  -o, --output FILE   result to FILE instead of standard output\n" HELP "\n"
+	"  ukprobe stat -p 1234 --for 10 'f libz:*'\n";
+
 static const char list_usage[] =
 	"usage: ukprobe list -p PID\n"
 	"\n"
@@ -93,6 +110,9 @@ const struct command commands[] = {
 	{ "latency", "time functions: histogram, percentiles, errors",
 	  TAKES_PID | TAKES_CMD | TAKES_FOR | TAKES_JSON | TAKES_OUTPUT, 1, UINT_MAX, "a function",
 	  latency_usage, cmd_latency },
+	{ "stat", "count hits by place",
+	  TAKES_PID | TAKES_CMD | TAKES_FOR | TAKES_JSON | TAKES_OUTPUT | TAKES_STRICT, 1, UINT_MAX,
+	  "a definition", stat_usage, cmd_stat },
 	{ "list", "list the probes in a process", TAKES_PID | NEEDS_PID, 0, 0, "", list_usage,
 	  cmd_list },
 	{ "blacklist", "list what must not be probed", TAKES_PID, 0, 0, "", blacklist_usage,

@@ -63,6 +63,7 @@ int command_main(int argc, char **argv);
 
 int cmd_trace(const struct options *o);
 int cmd_latency(const struct options *o);
+int cmd_stat(const struct options *o);
 int cmd_list(const struct options *o);
 int cmd_blacklist(const struct options *o);
 int cmd_funcs(const struct options *o);

@@ -263,7 +263,8 @@ static int contexts(struct bulk *b, struct err *err)
 	struct probe *h;
 
 	for (h = b->c->probes; h; h = h->next_mine) {
-		if (!is_fresh(h) || h->ctx_off)
+		/* Those that count have one each, beside its action. */
+		if (!is_fresh(h) || h->ctx_off || h->kind == PROBE_COUNT)
 			continue;
 		h->ctx_off = probe_context(b->t, h);
 		if (!h->ctx_off)
@@ -385,9 +386,15 @@ int bulk_enable(struct probe *p, struct err *err)
 	if (!s)
 		return err_set(err, -ENOMEM, "out of memory");
 	for (i = 0; i < p->nr_members; i++) {
-		p->member[i].enabled = p->enabled;
-		if (p->member[i].site)
-			s[n++] = p->member[i].site;
+		struct probe *m = &p->member[i];
+
+		m->enabled = p->enabled;
+		if (!m->site)
+			continue;
+		s[n++] = m->site;
+		if (m->kind == PROBE_COUNT)
+			__atomic_store_n(&((struct ukp_counter *)target_at(t, m->ctx_off))->enabled,
+			                 m->enabled, __ATOMIC_RELAXED);
 	}
 	if (p->enabled)
 		pages_arm(t, s, n, on_late, &late);

@@ -34,8 +34,11 @@ static void lay_out(struct ukp_chan *c)
 	c->nr_subs = NR_SUBS;
 	c->sub_shift = SUB_SHIFT;
 	c->off_stats = UKP_CHAN_OFF_STATS;
-	c->off_hists = page_up(c->off_stats +
-	                       (uint64_t)c->nr_shards * c->nr_stats * sizeof(struct ukp_stat));
+	c->nr_counters = UKP_CHAN_COUNTERS;
+	c->off_counters = page_up(c->off_stats +
+	                          (uint64_t)c->nr_shards * c->nr_stats * sizeof(struct ukp_stat));
+	c->off_hists = page_up(c->off_counters +
+	                       (uint64_t)c->nr_shards * c->nr_counters * sizeof(uint64_t));
 	c->off_rings = page_up(c->off_hists + (uint64_t)UKP_CHAN_HISTS * c->nr_shards *
 	                                              page_up(sizeof(struct ukp_hist)));
 	c->ring_stride = ukp_ring_stride(c->nr_subs, c->sub_shift);

@@ -171,7 +171,7 @@ static void take_fields(struct event *e, const struct proto_event *p, uint32_t n
 }
 
 static int take_event(struct ukp_session *s, const struct proto_reply *r, const char *text,
-                      bool latency, unsigned int *id)
+                      uint32_t type, unsigned int *id)
 {
 	const struct proto_event *p = (const struct proto_event *)r->data;
 	struct event *e;
@@ -195,7 +195,9 @@ static int take_event(struct ukp_session *s, const struct proto_reply *r, const 
 		                           .func = e->func,
 		                           .addr = p->addr };
 	take_fields(e, p, p->nr_fields);
-	e->latency = latency;
+	e->latency = type == PROTO_ADD_LATENCY;
+	e->counted = type == PROTO_ADD_COUNT;
+	e->counter = p->counter;
 	e->err_kind = p->err_kind;
 	e->hist_off = p->hist_off;
 	e->hist_stride = p->hist_stride;
@@ -207,31 +209,30 @@ static int take_event(struct ukp_session *s, const struct proto_reply *r, const 
 	return 0;
 }
 
-static int add(struct ukp_session *s, const char *text, bool latency, unsigned int *id)
+int client_add(struct ukp_session *s, uint32_t type, const char *text, unsigned int *id)
 {
 	struct proto_reply *r = malloc(sizeof(*r));
 	int ret;
 
 	if (!r)
 		return session_fail(s, -ENOMEM, "out of memory");
-	ret = client_request(s, latency ? PROTO_ADD_LATENCY : PROTO_ADD,
-	                     s->strict ? PROTO_STRICT : 0, text, r, NULL);
+	ret = client_request(s, type, s->strict ? PROTO_STRICT : 0, text, r, NULL);
 	if (ret < 0 && ret != -EPIPE && r->column >= 0 && r->column < LANG_LINE_MAX)
 		add_caret(s, text, r->column);
 	if (ret >= 0)
-		ret = take_event(s, r, text, latency, id);
+		ret = take_event(s, r, text, type, id);
 	free(r);
 	return ret;
 }
 
 int ukp_session_add(struct ukp_session *s, const char *definition, unsigned int *id)
 {
-	return add(s, definition, false, id);
+	return client_add(s, PROTO_ADD, definition, id);
 }
 
 int ukp_session_add_latency(struct ukp_session *s, const char *func, unsigned int *id)
 {
-	return add(s, func, true, id);
+	return client_add(s, PROTO_ADD_LATENCY, func, id);
 }
 
 static int simple(struct ukp_session *s, uint32_t type, uint32_t arg)
@@ -284,8 +285,10 @@ void ukp_session_close(struct ukp_session *s)
 	if (!s)
 		return;
 	leave(s);
-	for (i = 0; i < s->nr_events; i++)
+	for (i = 0; i < s->nr_events; i++) {
+		free(s->events[i]->addr);
 		free(s->events[i]);
+	}
 	free(s->events);
 	if (s->mem)
 		munmap(s->mem, s->size);

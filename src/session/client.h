@@ -46,7 +46,9 @@ struct event {
 	struct lang_field places[UKP_EVENT_ARGS];
 	char group[LANG_NAME_MAX], name[LANG_NAME_MAX], func[256], place[384];
 	char names[UKP_EVENT_ARGS][33];
-	bool latency;
+	bool latency, counted;
+	uint32_t counter;
+	uint64_t *addr; /* of places that are counted, once asked for */
 	char latency_name[256];
 	uint32_t err_kind, hist_shards;
 	uint64_t hist_off, hist_stride;
@@ -95,6 +97,9 @@ int client_open(struct ukp_session *s);
 /* One request; r is filled.  Returns r->ret. */
 int client_request(struct ukp_session *s, uint32_t type, uint32_t arg, const char *text,
                    struct proto_reply *r, int *got_fd);
+
+/* One definition: PROTO_ADD and its kin. */
+int client_add(struct ukp_session *s, uint32_t type, const char *text, unsigned int *id);
 
 int session_new(struct ukp_session **ret);
 

@@ -86,6 +86,7 @@ static int make_members(struct chan *c, struct probe *p, const struct gather *g)
 	if (!p->member)
 		return -ENOMEM;
 	p->nr_members = g->nr;
+	p->counter = c->next_counter;
 	for (i = 0; i < g->nr; i++) {
 		struct probe *m = &p->member[i];
 
@@ -94,11 +95,14 @@ static int make_members(struct chan *c, struct probe *p, const struct gather *g)
 		m->kind = p->kind;
 		m->addr = g->addr[i];
 		m->enabled = true;
+		if (m->kind == PROBE_COUNT)
+			m->counter = c->next_counter++;
 	}
 	return 0;
 }
 
-static int judge(const struct chan *c, const struct gather *g, int column, struct err *err)
+static int judge(const struct chan *c, enum probe_kind kind, const struct gather *g, int column,
+                 struct err *err)
 {
 	size_t all = g->nr + g->tally.total;
 
@@ -107,6 +111,10 @@ static int judge(const struct chan *c, const struct gather *g, int column, struc
 		              "Failed to register probe event: none of the %zu places can be "
 		              "probed: %s",
 		              all, tally_most(&g->tally));
+	if (kind == PROBE_COUNT && g->nr > UKP_CHAN_COUNTERS - c->next_counter)
+		return err_at(err, -ENOSPC, column,
+		              "%zu places are too many: one session counts %u", g->nr,
+		              UKP_CHAN_COUNTERS);
 	if (c->strict && g->tally.total)
 		return err_at(err, -EINVAL, column,
 		              "Failed to register probe event: %zu of %zu places cannot be probed, "
@@ -125,7 +133,7 @@ int many_fill(struct chan *c, struct probe *p, struct err *err)
 		ret = gather(&g, p->def, err);
 	survey_close(g.survey);
 	if (!ret)
-		ret = judge(c, &g, p->def->place.column, err);
+		ret = judge(c, p->kind, &g, p->def->place.column, err);
 	if (!ret)
 		ret = make_members(c, p, &g);
 	free(g.addr);

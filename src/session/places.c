@@ -20,3 +20,60 @@ const char *ukp_session_refused(struct ukp_session *s)
 	free(r);
 	return s->refused;
 }
+
+int ukp_session_add_stat(struct ukp_session *s, const char *definition, unsigned int *id)
+{
+	return client_add(s, PROTO_ADD_COUNT, definition, id);
+}
+
+static int ask_places(struct ukp_session *s, struct event *e)
+{
+	struct proto_reply *r = malloc(sizeof(*r));
+	uint64_t *addr = calloc(e->info.nr_places, sizeof(*addr));
+	unsigned int got = 0;
+	char first[16];
+	size_t n;
+	int ret = r && addr ? 0 : session_fail(s, -ENOMEM, "out of memory");
+
+	while (!ret && got < e->info.nr_places) {
+		snprintf(first, sizeof(first), "%u", got);
+		ret = client_request(s, PROTO_PLACES, e->info.id, first, r, NULL);
+		n = ret ? 0 : r->len / sizeof(*addr);
+		if (!ret && (!n || n > e->info.nr_places - got))
+			ret = session_fail(s, -EPROTO, "the broker's answer makes no sense");
+		if (ret)
+			break;
+		memcpy(addr + got, r->data, n * sizeof(*addr));
+		got += n;
+	}
+	free(r);
+	if (ret) {
+		free(addr);
+		return ret;
+	}
+	e->addr = addr;
+	return 0;
+}
+
+int ukp_session_stat(struct ukp_session *s, unsigned int id, ukp_stat_fn fn, void *arg)
+{
+	struct ukp_place_hits p;
+	struct event *e;
+	unsigned int i;
+	int ret = 0;
+
+	if (id >= s->nr_events || !s->events[id]->counted)
+		return session_fail(s, -EINVAL, "there is nothing counted by the number %u", id);
+	e = s->events[id];
+	if (!e->addr)
+		ret = ask_places(s, e);
+	for (i = 0; i < e->info.nr_places && !ret; i++) {
+		p.addr = e->addr[i];
+		if (!p.addr)
+			continue;
+		if (ukp_counter_sum(s->reader, e->counter + i, &p.hits))
+			return session_fail(s, -EIO, "the counters cannot be read");
+		ret = fn(&p, arg);
+	}
+	return ret;
+}

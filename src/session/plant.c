@@ -154,8 +154,26 @@ static uint32_t put_latency(struct target *t, struct probe *p)
 	return off;
 }
 
+static uint32_t put_counter(struct target *t, struct probe *p)
+{
+	uint32_t off = target_alloc(t, sizeof(struct ukp_counter));
+	const struct ukp_chan *layout = &p->chan->layout;
+
+	if (off)
+		*(struct ukp_counter *)target_at(t, off) = (struct ukp_counter){
+			.counter = p->chan->addr + layout->off_counters +
+			           (uint64_t)p->counter * sizeof(uint64_t),
+			.stride = (uint64_t)layout->nr_counters * sizeof(uint64_t),
+			.nr_shards = layout->nr_shards,
+			.enabled = p->enabled,
+		};
+	return off;
+}
+
 uint32_t probe_context(struct target *t, struct probe *p)
 {
+	if (p->kind == PROBE_COUNT)
+		return put_counter(t, p);
 	if (p->head)
 		return p->head->ctx_off;
 	if (p->kind == PROBE_ENTRY || p->kind == PROBE_RETURN)
@@ -172,6 +190,8 @@ static enum agent_fn action_of(const struct probe *p)
 		return AGENT_EVENT_ENTRY;
 	case PROBE_LATENCY:
 		return AGENT_LATENCY_ENTRY;
+	case PROBE_COUNT:
+		return AGENT_COUNT_HIT;
 	default:
 		return (enum agent_fn)p->id;
 	}
@@ -329,6 +349,8 @@ int probe_enable(struct chan *c, uint32_t id, bool on, struct err *err)
 	p->enabled = on;
 	if (!p->site && !p->planted)
 		return 0;
+	if (p->kind == PROBE_COUNT)
+		return bulk_enable(p, err);
 	ctx = target_at(c->target, p->ctx_off);
 	if (p->kind == PROBE_LATENCY)
 		__atomic_store_n(&((struct ukp_latency *)ctx)->enabled, on, __ATOMIC_RELEASE);

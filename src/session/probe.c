@@ -71,7 +71,7 @@ static int name_probe(struct target *t, struct probe *p)
 	struct sym_symbol s;
 	uint64_t off = 0;
 
-	if (!p->def->many && sym_resolve(t->sym, p->addr, &s, &off)) {
+	if (!probe_is_many(p) && sym_resolve(t->sym, p->addr, &s, &off)) {
 		p->name = strdup(s.name);
 		p->module = strdup(sym_module_is_exe(s.module) ? "" : sym_module_name(s.module));
 	} else {
@@ -82,37 +82,71 @@ static int name_probe(struct target *t, struct probe *p)
 	return p->name && p->module ? 0 : -ENOMEM;
 }
 
-static int fill_probe(struct chan *c, struct probe *p, const char *text, bool latency,
-                      struct err *err)
+static enum probe_kind kind_of(const struct lang_def *def, enum add_what what)
+{
+	switch (what) {
+	case ADD_LATENCY:
+		return PROBE_LATENCY;
+	case ADD_COUNT:
+		return PROBE_COUNT;
+	default:
+		return def->ret ? PROBE_RETURN : PROBE_ENTRY;
+	}
+}
+
+/* What is only counted has no use for what is only in records. */
+static int check_count(const struct lang_def *def, struct err *err)
+{
+	if (def->ret)
+		return err_at(err, -EOPNOTSUPP, 0,
+		              "Not supported yet: counting returns; 'ukprobe latency' counts and "
+		              "times them");
+	if (def->nr_args)
+		return err_at(err, -EINVAL, 0,
+		              "arguments have no use here: hits are counted, nothing is recorded");
+	return 0;
+}
+
+static int find_places(struct chan *c, struct probe *p, struct err *err)
 {
 	struct target *t = c->target;
 	struct sym_symbol func;
 	int ret;
 
-	ret = latency ? lang_parse_latency(&p->def, &p->err_kind, text, err)
-	              : lang_parse(&p->def, text, err);
+	if (p->def->many || p->kind == PROBE_COUNT)
+		return many_fill(c, p, err);
+	ret = lang_resolve(p->def, t->sym, &p->addr, &func, err);
+	return ret ? ret
+	           : check_place(t, p->addr, p->kind != PROBE_ENTRY, p->def->place.column, err);
+}
+
+static int fill_probe(struct chan *c, struct probe *p, const char *text, enum add_what what,
+                      struct err *err)
+{
+	struct target *t = c->target;
+	int ret;
+
+	ret = what == ADD_LATENCY ? lang_parse_latency(&p->def, &p->err_kind, text, err)
+	                          : lang_parse(&p->def, text, err);
+	if (!ret && what == ADD_COUNT)
+		ret = check_count(p->def, err);
 	if (!ret)
 		ret = sym_refresh(t->sym, err);
 	if (ret)
 		return ret;
-	p->kind = latency ? PROBE_LATENCY : p->def->ret ? PROBE_RETURN : PROBE_ENTRY;
-	if (p->def->many) {
-		ret = many_fill(c, p, err);
-	} else {
-		ret = lang_resolve(p->def, t->sym, &p->addr, &func, err);
-		if (!ret)
-			ret = check_place(t, p->addr, p->kind != PROBE_ENTRY, p->def->place.column,
-			                  err);
-	}
-	if (!ret && !latency)
+	p->kind = kind_of(p->def, what);
+	ret = find_places(c, p, err);
+	if (!ret && what == ADD_EVENT)
 		ret = lang_compile(p->def, t->sym, &p->event, &p->fields, err);
 	if (!ret && name_probe(t, p))
 		ret = err_set(err, -ENOMEM, "out of memory");
 	return ret;
 }
 
-int probe_add(struct chan *c, const char *text, bool latency, struct probe **ret_p, struct err *err)
+int probe_add(struct chan *c, const char *text, enum add_what what, struct probe **ret_p,
+              struct err *err)
 {
+	bool latency = what == ADD_LATENCY;
 	struct probe *p, **tail;
 	int ret;
 
@@ -121,7 +155,7 @@ int probe_add(struct chan *c, const char *text, bool latency, struct probe **ret
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		return err_set(err, -ENOMEM, "out of memory");
-	ret = fill_probe(c, p, text, latency, err);
+	ret = fill_probe(c, p, text, what, err);
 	if (ret) {
 		probe_free(p);
 		return ret;

@@ -21,13 +21,15 @@ enum proto_type {
 	PROTO_OPEN, /* arg: version.  Reply: struct proto_open, descriptor */
 	PROTO_ADD,  /* data: definition.  arg: PROTO_STRICT.  Reply: struct proto_event */
 	PROTO_ADD_LATENCY,
-	PROTO_START,   /* plant what was added */
-	PROTO_REMOVE,  /* arg: id */
-	PROTO_ENABLE,  /* arg: id << 1 | on */
-	PROTO_STOP,    /* take all out */
-	PROTO_CLOSE,   /* all out, also the agent if nobody else needs it */
-	PROTO_REFUSED, /* Reply: "N: reason" lines */
-	PROTO_LIST,    /* arg: first line.  Reply: text; ret: lines in it, 0 at the end */
+	PROTO_ADD_COUNT, /* of what is counted only */
+	PROTO_START,     /* plant what was added */
+	PROTO_REMOVE,    /* arg: id */
+	PROTO_ENABLE,    /* arg: id << 1 | on */
+	PROTO_STOP,      /* take all out */
+	PROTO_CLOSE,     /* all out, also the agent if nobody else needs it */
+	PROTO_REFUSED,   /* Reply: "N: reason" lines */
+	PROTO_PLACES,    /* arg: id, data: first in digits.  Reply: addresses, 0: refused */
+	PROTO_LIST,      /* arg: first line.  Reply: text; ret: lines in it, 0 at the end */
 };
 
 enum { PROTO_STRICT = 1 }; /* no place may be refused, from now on */
@@ -61,6 +63,7 @@ struct proto_event {
 	uint32_t nr_fields;
 	uint32_t err_kind;  /* latency */
 	uint32_t nr_places; /* 0: one */
+	uint32_t counter;   /* of what is counted: of its first place */
 	uint64_t addr;
 	uint64_t hist_off; /* latency: in the channel */
 	uint64_t hist_stride;

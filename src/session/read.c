@@ -101,7 +101,7 @@ static bool take_record(struct ukp_session *s, const struct ukp_rec_view *v, str
 	e = s->events[v->event];
 	head = e->info.ret ? 16 : 8;
 	words = (e->info.nr_fields + 63) / 64;
-	if (e->latency || v->len < head + words * 8)
+	if (e->latency || e->counted || v->len < head + words * 8)
 		return false;
 	memcpy(faults, v->payload + head, words * 8);
 	r->event = &e->info;

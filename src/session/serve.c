@@ -49,13 +49,14 @@ static void describe(struct target *t, const struct probe *p, struct proto_event
 	uint64_t stride = (sizeof(struct ukp_hist) + 4095) & ~4095ull;
 
 	e->id = p->id;
-	e->ret = p->kind != PROBE_ENTRY;
+	e->ret = p->kind == PROBE_RETURN || p->kind == PROBE_LATENCY;
 	e->addr = p->addr;
 	e->err_kind = p->err_kind;
 	snprintf(e->group, sizeof(e->group), "%s", p->def->group);
 	snprintf(e->name, sizeof(e->name), "%s", p->def->event);
 	snprintf(e->func, sizeof(e->func), "%s", p->name);
 	e->nr_places = p->nr_members;
+	e->counter = p->counter;
 	if (probe_is_many(p))
 		snprintf(e->place, sizeof(e->place), "%s%s%s%s",
 		         p->def->place.module ? p->def->place.module : "",
@@ -63,6 +64,8 @@ static void describe(struct target *t, const struct probe *p, struct proto_event
 		         p->def->many == LANG_INSNS ? "+*" : "");
 	else
 		sym_format(t->sym, p->addr, e->place, sizeof(e->place));
+	if (p->kind == PROBE_COUNT)
+		return;
 	if (p->kind == PROBE_LATENCY) {
 		e->hist_off = p->chan->layout.off_hists +
 		              (uint64_t)p->hist * p->chan->layout.nr_shards * stride;
@@ -86,7 +89,11 @@ static int serve_add(struct client *c, const struct proto_request *q, struct pro
 	if (!text)
 		return fail(r, -ENOMEM, (err_set(&err, -ENOMEM, "out of memory"), &err));
 	c->chan->strict = c->chan->strict || (q->arg & PROTO_STRICT);
-	ret = probe_add(c->chan, text, q->type == PROTO_ADD_LATENCY, &p, &err);
+	ret = probe_add(c->chan, text,
+	                q->type == PROTO_ADD_LATENCY ? ADD_LATENCY
+	                : q->type == PROTO_ADD_COUNT ? ADD_COUNT
+	                                             : ADD_EVENT,
+	                &p, &err);
 	free(text);
 	if (ret)
 		return fail(r, ret, &err);
@@ -158,6 +165,24 @@ static int serve_list(struct broker *b, const struct proto_request *q, struct pr
 	return 0;
 }
 
+/* Also of a dead target: what was counted stays. */
+static int serve_places(struct client *c, const struct proto_request *q, struct proto_reply *r)
+{
+	struct probe *p = probe_find(c->chan, q->arg);
+	uint64_t *addr = (uint64_t *)r->data;
+	char digits[16];
+	size_t i;
+
+	snprintf(digits, sizeof(digits), "%.*s", (int)q->len, q->data);
+	for (i = strtoul(digits, NULL, 10); p && i < p->nr_members; i++) {
+		if (r->len + sizeof(*addr) > sizeof(r->data))
+			break;
+		*addr++ = p->member[i].gone ? 0 : p->member[i].addr;
+		r->len += sizeof(*addr);
+	}
+	return 0;
+}
+
 static int serve_simple(struct client *c, const struct proto_request *q, struct proto_reply *r)
 {
 	struct err err = ERR_INIT;
@@ -194,6 +219,8 @@ int serve_request(struct client *c, const struct proto_request *q, struct proto_
 		return serve_open(c, q, r, pass_fd);
 	if (!c->chan)
 		return fail(r, -EPROTO, (err_set(&err, -EPROTO, "not open"), &err));
+	if (q->type == PROTO_PLACES)
+		return serve_places(c, q, r);
 	if (c->broker->target->dead)
 		return q->type == PROTO_STOP || q->type == PROTO_REMOVE
 		               ? 0
@@ -204,6 +231,7 @@ int serve_request(struct client *c, const struct proto_request *q, struct proto_
 	switch (q->type) {
 	case PROTO_ADD:
 	case PROTO_ADD_LATENCY:
+	case PROTO_ADD_COUNT:
 		return serve_add(c, q, r);
 	case PROTO_START:
 		return serve_start(c, r);

@@ -42,7 +42,7 @@ struct site {
 	const char *base;          /* why the base form stays; NULL: not looked at yet */
 };
 
-enum probe_kind { PROBE_ENTRY, PROBE_RETURN, PROBE_LATENCY, PROBE_INTERNAL };
+enum probe_kind { PROBE_ENTRY, PROBE_RETURN, PROBE_LATENCY, PROBE_COUNT, PROBE_INTERNAL };
 
 /* Places that were refused, by reason: static texts. */
 #define TALLY_ROWS 48
@@ -85,7 +85,8 @@ struct probe {
 	struct ukp_event *event; /* compiled, until planted */
 	struct lang_field *fields;
 	uint32_t err_kind;
-	uint32_t hist; /* index in the channel */
+	uint32_t hist;    /* index in the channel */
+	uint32_t counter; /* COUNT: the same; a head's first */
 };
 
 struct chan {
@@ -99,7 +100,7 @@ struct chan {
 	struct ukp_chan layout;
 	struct probe *probes;
 	uint32_t next_id;
-	uint32_t next_hist;
+	uint32_t next_hist, next_counter;
 	bool strict; /* one refused place refuses a definition */
 	struct tally refused;
 };
@@ -211,7 +212,9 @@ int bulk_enable(struct probe *p, struct err *err);
 void bulk_restore(struct target *t, bool internal);
 
 /* Parse, resolve, plan: nothing in the target changes. */
-int probe_add(struct chan *c, const char *text, bool latency, struct probe **ret, struct err *err);
+enum add_what { ADD_EVENT, ADD_LATENCY, ADD_COUNT };
+int probe_add(struct chan *c, const char *text, enum add_what what, struct probe **ret,
+              struct err *err);
 /* Plant all added ones: all or nothing. */
 int probe_start(struct chan *c, struct err *err);
 int probe_remove(struct chan *c, uint32_t id, struct err *err);

@@ -6,6 +6,7 @@
  *   page 0   struct ukp_chan, written once before the first hit
  *   stats    struct ukp_stat[nr_shards][nr_stats], one row a probe, one shard a
  *            CPU (index cpu % nr_shards); the sum over shards is exact
+ *   counters uint64_t[nr_shards][nr_counters], one a place that is only counted
  *   hists    allotted by the broker, struct ukp_hist[nr_shards] each
  *   rings    nr_rings of ukp_ring_stride() bytes
  *
@@ -18,10 +19,11 @@
 #include <stdint.h>
 
 #define UKP_CHAN_MAGIC 0x6e616863706b75ull /* "ukpchan" */
-#define UKP_CHAN_VERSION 1
+#define UKP_CHAN_VERSION 2
 #define UKP_CHAN_STATS 65536 /* events and latency functions a channel */
 #define UKP_CHAN_HISTS 1024
-#define UKP_CHAN_OFF_STATS 4096 /* as the broker lays it out */
+#define UKP_CHAN_COUNTERS (1u << 17) /* places that are only counted */
+#define UKP_CHAN_OFF_STATS 4096      /* as the broker lays it out */
 
 enum ukp_miss {
 	UKP_MISS_MAXACTIVE,  /* a fixed maxactive was reached */
@@ -49,11 +51,22 @@ struct ukp_chan {
 	uint32_t nr_rings;
 	uint32_t nr_subs;
 	uint32_t sub_shift;
+	uint32_t nr_counters;
+	uint32_t reserved;
 	uint64_t off_stats;
+	uint64_t off_counters;
 	uint64_t off_hists;
 	uint64_t off_rings;
 	uint64_t ring_stride;
 	uint64_t size; /* of the whole */
+};
+
+/* In the control area: what counting a place's hits needs. */
+struct ukp_counter {
+	uint64_t counter; /* address of shard 0's in the target */
+	uint64_t stride;  /* bytes to the next shard's */
+	uint32_t nr_shards;
+	uint32_t enabled;
 };
 
 #endif

@@ -34,6 +34,8 @@ static int geometry_ok(const struct ukp_chan *g, size_t size)
 		return 0;
 	if (!g->nr_shards || g->nr_shards > UKP_READER_RINGS || g->nr_stats > UKP_CHAN_STATS)
 		return 0;
+	if (g->nr_counters > UKP_CHAN_COUNTERS)
+		return 0;
 	if (!g->nr_rings || g->nr_rings > UKP_READER_RINGS)
 		return 0;
 	if (g->nr_subs < 2 || g->nr_subs > UKP_READER_SUBS || g->nr_subs & (g->nr_subs - 1))
@@ -44,6 +46,8 @@ static int geometry_ok(const struct ukp_chan *g, size_t size)
 		return 0;
 	/* None of these products can overflow: each factor was bounded above. */
 	return inside(g->off_stats, (uint64_t)g->nr_shards * g->nr_stats * sizeof(struct ukp_stat),
+	              g->size) &&
+	       inside(g->off_counters, (uint64_t)g->nr_shards * g->nr_counters * sizeof(uint64_t),
 	              g->size) &&
 	       inside(g->off_hists, 0, g->size) &&
 	       inside(g->off_rings, g->nr_rings * g->ring_stride, g->size);
@@ -102,6 +106,18 @@ int ukp_stat_sum(const struct ukp_reader *rd, uint32_t row, struct ukp_stat *out
 		for (size_t w = 0; w < sizeof(*out) / 8; w++)
 			sum[w] += load(from + w);
 	}
+	return 0;
+}
+
+int ukp_counter_sum(const struct ukp_reader *rd, uint32_t i, uint64_t *out)
+{
+	const uint64_t *counters = (const void *)(rd->mem + rd->geo.off_counters);
+
+	if (i >= rd->geo.nr_counters)
+		return -EINVAL;
+	*out = 0;
+	for (uint32_t k = 0; k < rd->geo.nr_shards; k++)
+		*out += load(counters + (uint64_t)k * rd->geo.nr_counters + i);
 	return 0;
 }
 

@@ -13,7 +13,8 @@
  *                        the same reader
  *   ukp_reader_*         must not run               anything
  *   ukp_stat_sum,        may run                    anything; a sum is made of
- *   ukp_hist_read                                   values of different moments
+ *   ukp_counter_sum,                                values of different moments
+ *   ukp_hist_read
  */
 #ifndef UKP_WIRE_CHECK_H
 #define UKP_WIRE_CHECK_H
@@ -129,6 +130,9 @@ void ukp_reader_counts(struct ukp_reader *rd, uint32_t ring, struct ukp_ring_cou
 
 /* A row of counters, summed over the shards.  -EINVAL: no such row. */
 int ukp_stat_sum(const struct ukp_reader *rd, uint32_t row, struct ukp_stat *out);
+
+/* The counter of a place, summed over the shards.  -EINVAL: no such counter. */
+int ukp_counter_sum(const struct ukp_reader *rd, uint32_t i, uint64_t *out);
 
 /*
  * A histogram at offset off of the channel, summed over its shards, equal error

@@ -21,5 +21,6 @@ ukp_agent_ctl:
 	.long	ukp_mute_return - head
 	.long	ukp_detour_hit - head
 	.long	ukp_chain_return - head
+	.long	ukp_count_hit - head
 
 	.section .note.GNU-stack, "", @progbits

@@ -31,7 +31,7 @@ static const struct ukp_field fields[] = {
 };
 
 const struct ukp_event_info fake_event = {
-	1, true, "ukprobes", "get", "get+0x0/0x80 [prog]", "get", 0x401000, 1, 3, fields
+	1, true, "ukprobes", "get", "get+0x0/0x80 [prog]", "get", 0x401000, 3, fields, 1
 };
 
 void fake_reset(void)
@@ -141,6 +141,20 @@ int ukp_session_add(struct ukp_session *s, const char *definition, unsigned int 
 int ukp_session_add_latency(struct ukp_session *s, const char *func, unsigned int *id)
 {
 	return add(s, func, id);
+}
+
+int ukp_session_add_stat(struct ukp_session *s, const char *definition, unsigned int *id)
+{
+	return add(s, definition, id);
+}
+
+int ukp_session_stat(struct ukp_session *s, unsigned int id, ukp_stat_fn fn, void *arg)
+{
+	int ret = 0;
+
+	for (unsigned int i = 0; i < fake.nr_places && !ret; i++)
+		ret = fn(&fake.place[i], arg);
+	return ret;
 }
 
 void ukp_session_set_strict(struct ukp_session *s, bool strict)

@@ -20,6 +20,8 @@ struct fake {
 	const uint64_t *sample; /* latencies, ns, sorted */
 	uint64_t nr_samples;
 	struct ukp_latency_info latency;
+	const struct ukp_place_hits *place;
+	unsigned int nr_places;
 	int about_error; /* of ukp_list() and so on */
 	const char *about_why;
 	void (*on_read)(void); /* called by every ukp_session_read() */

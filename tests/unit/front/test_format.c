@@ -41,7 +41,7 @@ static void expect(void **state, const struct ukp_record *r, const char *line)
 
 static void a_probe_prints_its_place(void **state)
 {
-	struct ukp_event_info ev = { 2, false, "ukprobes", "rd", "", "", 0x401004, 0, NULL };
+	struct ukp_event_info ev = { 2, false, "ukprobes", "rd", "", "", 0x401004, 0, NULL, 1 };
 	struct ukp_record r = { &ev, 2420544000, 149, 0, "wc", 0x401004, 0, 0, NULL };
 
 	expect(state, &r,
@@ -60,7 +60,7 @@ static void a_return_prints_caller_and_function(void **state)
 
 static void a_function_without_a_name_is_its_symbol_without_the_offset(void **state)
 {
-	struct ukp_event_info ev = { 2, true, "ukprobes", "q", "", "", 0x401000, 0, NULL };
+	struct ukp_event_info ev = { 2, true, "ukprobes", "q", "", "", 0x401000, 0, NULL, 1 };
 	struct ukp_record r = { &ev, 0, 1, 0, "wc", 0x401000, 0x402003, 0, NULL };
 
 	expect(state, &r,
@@ -87,7 +87,7 @@ static void numbers_follow_their_types(void **state)
 		{ .num = 0 },
 		{ .num = UINT64_MAX },
 	};
-	struct ukp_event_info ev = { 3, false, "g", "e", "", "", 0x401000, 7, f };
+	struct ukp_event_info ev = { 3, false, "g", "e", "", "", 0x401000, 7, f, 1 };
 	struct ukp_record r = { &ev, 0, 1, 0, "wc", 0x401000, 0, 7, v };
 
 	expect(state, &r,
@@ -99,7 +99,7 @@ static void numbers_follow_their_types(void **state)
 static void every_count_of_digits_comes_out_right(void **state)
 {
 	static const struct ukp_field f[] = { { "v", UKP_FIELD_U, 8 }, { "x", UKP_FIELD_X, 8 } };
-	struct ukp_event_info ev = { 3, false, "g", "e", "", "", 0x401000, 2, f };
+	struct ukp_event_info ev = { 3, false, "g", "e", "", "", 0x401000, 2, f, 1 };
 	struct ukp_value v[2] = { { .num = 0 } };
 	struct ukp_record r = { &ev, 0, 1, 0, "wc", 0x401000, 0, 2, v };
 	char line[256];
@@ -122,7 +122,7 @@ static void what_could_not_be_read_is_a_fault(void **state)
 	static const struct ukp_field f[] = { { "p", UKP_FIELD_X, 8 },
 		                              { "s", UKP_FIELD_STRING, 0 } };
 	struct ukp_value v[] = { { .fault = true }, { .fault = true } };
-	struct ukp_event_info ev = { 3, false, "g", "e", "", "", 0x401000, 2, f };
+	struct ukp_event_info ev = { 3, false, "g", "e", "", "", 0x401000, 2, f, 1 };
 	struct ukp_record r = { &ev, 0, 1, 0, "wc", 0x401000, 0, 2, v };
 
 	expect(state, &r,
@@ -134,7 +134,7 @@ static void text_of_the_target_stays_on_the_line(void **state)
 {
 	static const struct ukp_field f[] = { { "s", UKP_FIELD_STRING, 0 } };
 	struct ukp_value v[] = { { .str = "a\nb\033[2J\x7f\xc3\xa9\"", .len = 11 } };
-	struct ukp_event_info ev = { 3, false, "g", "e", "", "", 0x401000, 1, f };
+	struct ukp_event_info ev = { 3, false, "g", "e", "", "", 0x401000, 1, f, 1 };
 	struct ukp_record r = { &ev, 0, 1, 0, "w\n", 0x401000, 0, 1, v };
 
 	expect(state, &r,
@@ -144,7 +144,7 @@ static void text_of_the_target_stays_on_the_line(void **state)
 
 static void wide_values_push_the_columns_apart(void **state)
 {
-	struct ukp_event_info ev = { 2, false, "g", "e", "", "", 0x401000, 0, NULL };
+	struct ukp_event_info ev = { 2, false, "g", "e", "", "", 0x401000, 0, NULL, 1 };
 	struct ukp_record r = {
 		&ev, 1234567890123456499, 12345678, 1000, "sixteen-letters", 0x401000, 0, 0, NULL
 	};
@@ -155,7 +155,7 @@ static void wide_values_push_the_columns_apart(void **state)
 
 static void time_is_rounded_to_microseconds(void **state)
 {
-	struct ukp_event_info ev = { 2, false, "g", "e", "", "", 0x401000, 0, NULL };
+	struct ukp_event_info ev = { 2, false, "g", "e", "", "", 0x401000, 0, NULL, 1 };
 	struct ukp_record r = { &ev, 1999999500, 1, 0, "wc", 0x401000, 0, 0, NULL };
 
 	expect(state, &r, "              wc-1       [000] .....     2.000000: e: (get+0x0/0x80)\n");
@@ -165,7 +165,7 @@ static void time_is_rounded_to_microseconds(void **state)
 
 static void an_unknown_task_is_dots(void **state)
 {
-	struct ukp_event_info ev = { 2, false, "g", "e", "", "", 0x401000, 0, NULL };
+	struct ukp_event_info ev = { 2, false, "g", "e", "", "", 0x401000, 0, NULL, 1 };
 	struct ukp_record r = { &ev, 0, 0, 0, "<...>", 0x401000, 0, 0, NULL };
 
 	expect(state, &r, "           <...>-0       [000] .....     0.000000: e: (get+0x0/0x80)\n");
@@ -195,7 +195,7 @@ static void many_addresses_and_events_keep_their_names(void **state)
 
 	for (unsigned int i = 0; i < 200; i++) {
 		snprintf(name[i], sizeof(name[i]), "e%u", i);
-		ev[i] = (struct ukp_event_info){ i, false, "g", name[i], "", "", 0, 0, NULL };
+		ev[i] = (struct ukp_event_info){ i, false, "g", name[i], "", "", 0, 0, NULL, 1 };
 	}
 	for (unsigned int i = 0; i < 20000; i++) {
 		r.event = &ev[i % 200];

@@ -34,7 +34,8 @@ static void wrong_geometry_is_refused(void **s)
 		*chan_of(&f) = good;                                             \
 	} while (0)
 	REFUSED(magic, 1);
-	REFUSED(version, 2);
+	REFUSED(version, UKP_CHAN_VERSION + 1);
+	REFUSED(version, UKP_CHAN_VERSION - 1);
 	REFUSED(nr_shards, 0);
 	REFUSED(nr_shards, UKP_READER_RINGS + 1);
 	REFUSED(nr_stats, UKP_CHAN_STATS + 1);
@@ -51,6 +52,10 @@ static void wrong_geometry_is_refused(void **s)
 	REFUSED(sub_shift, 40);
 	REFUSED(off_stats, 4);
 	REFUSED(off_stats, UINT64_MAX & ~7ull);
+	REFUSED(nr_counters, UKP_CHAN_COUNTERS + 1);
+	REFUSED(nr_counters, f.size / 8 + 1);
+	REFUSED(off_counters, 4);
+	REFUSED(off_counters, f.size + 8);
 	REFUSED(off_hists, f.size + 8);
 	REFUSED(off_rings, 4097);
 	REFUSED(off_rings, 4104);
@@ -63,6 +68,28 @@ static void wrong_geometry_is_refused(void **s)
 	assert_int_equal(ukp_reader_init(f.rd, f.mem, f.size), 0);
 	assert_int_equal(ukp_reader_init(f.rd, f.mem, f.size - 8), -EINVAL);
 	assert_int_equal(ukp_reader_init(f.rd, f.mem, 8), -EINVAL);
+	fixture_close(&f);
+}
+
+static void counters_of_places_are_summed_over_the_shards(void **s)
+{
+	uint64_t *at, sum = 7;
+	struct fixture f;
+
+	fixture_open(&f, 4, 12);
+	assert_int_equal(ukp_counter_sum(f.rd, 0, &sum), -EINVAL);
+	/* Two counters each, in what are the histograms' pages here. */
+	chan_of(&f)->off_counters = chan_of(&f)->off_hists;
+	chan_of(&f)->nr_counters = 2;
+	assert_int_equal(ukp_reader_init(f.rd, f.mem, f.size), 0);
+	at = (uint64_t *)((char *)f.mem + chan_of(&f)->off_hists);
+	for (uint32_t i = 0; i < chan_of(&f)->nr_shards; i++) {
+		at[2 * i] = 100;
+		at[2 * i + 1] = i + 1;
+	}
+	assert_int_equal(ukp_counter_sum(f.rd, 1, &sum), 0);
+	assert_int_equal(sum, chan_of(&f)->nr_shards * (chan_of(&f)->nr_shards + 1) / 2);
+	assert_int_equal(ukp_counter_sum(f.rd, 2, &sum), -EINVAL);
 	fixture_close(&f);
 }
 
@@ -424,6 +451,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(wrong_geometry_is_refused),
+		cmocka_unit_test(counters_of_places_are_summed_over_the_shards),
 		cmocka_unit_test(a_ring_that_is_not_there_has_nothing),
 		cmocka_unit_test(a_peeked_record_is_the_next_one),
 		cmocka_unit_test(a_copy_does_not_change_with_the_original),
