@@ -14,3 +14,5 @@ echo
 echo
 "$O/bench/ring"
 bench/lines.sh
+echo
+bench/scale.sh
