@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* disposition blocked|ignored|handled|thread: SIGTRAP so, then waits. */
+/*
+ * disposition blocked|ignored|handled|thread|full: SIGTRAP so, then waits.  With
+ * "thread" it is a second thread that blocks it, with "full" one that blocks all
+ * signals; it calls work() for each line that comes in, and says "done".
+ */
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,12 +22,21 @@ __attribute__((noinline)) void work(void)
 static void *blocker(void *arg)
 {
 	sigset_t set;
+	char line[64];
 
-	sigemptyset(&set);
+	if (arg)
+		sigfillset(&set);
+	else
+		sigemptyset(&set);
 	sigaddset(&set, SIGTRAP);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
 	printf("ready\n");
 	fflush(stdout);
+	while (fgets(line, sizeof(line), stdin)) {
+		work();
+		printf("done\n");
+		fflush(stdout);
+	}
 	for (;;)
 		pause();
 }
@@ -36,11 +49,13 @@ int main(int argc, char **argv)
 		blocker(NULL);
 	if (!strcmp(argv[1], "thread"))
 		pthread_create(&t, NULL, blocker, NULL);
+	else if (!strcmp(argv[1], "full"))
+		pthread_create(&t, NULL, blocker, argv);
 	else if (!strcmp(argv[1], "ignored"))
 		signal(SIGTRAP, SIG_IGN);
 	else if (!strcmp(argv[1], "handled"))
 		signal(SIGTRAP, on_trap);
-	if (strcmp(argv[1], "thread"))
+	if (strcmp(argv[1], "thread") && strcmp(argv[1], "full"))
 		printf("ready\n");
 	fflush(stdout);
 	for (;;) {
