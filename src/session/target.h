@@ -5,6 +5,7 @@
  *
  *	target.c   attach and detach; memory in the target
  *	bring.c    what an attach brings in
+ *	inside.c   threads inside our code
  *	leave.c    the way out, from nothing but what lies in the target
  *	probe.c    from a line of text to a checked probe
  *	plant.c    sites, slots, actions

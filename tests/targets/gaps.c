@@ -26,7 +26,7 @@ static void *run(void *arg)
 		old = __atomic_load_n(&longest, __ATOMIC_RELAXED);
 		while (now - last > old &&
 		       !__atomic_compare_exchange_n(&longest, &old, now - last, 0, __ATOMIC_RELAXED,
-						    __ATOMIC_RELAXED))
+		                                    __ATOMIC_RELAXED))
 			;
 	}
 	return NULL;
@@ -63,7 +63,8 @@ int main(int argc, char **argv)
 	fflush(stdout);
 	while (fgets(line, sizeof(line), stdin)) {
 		work();
-		printf("gap %.0f\ndone\n", __atomic_exchange_n(&longest, 0, __ATOMIC_RELAXED) / rate);
+		printf("gap %.0f\ndone\n",
+		       __atomic_exchange_n(&longest, 0, __ATOMIC_RELAXED) / rate);
 		fflush(stdout);
 	}
 	return 0;

@@ -26,7 +26,8 @@ static long now_ns(void)
 	return ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 
-/* A tick a millisecond, and each tick its share of calls; late ones are not made up for in one go. */
+/* A tick a millisecond, and each tick its share of calls; late ones are not made up for in one go.
+ */
 static void *run(void *arg)
 {
 	unsigned long left = (unsigned long)arg, share = rate / nr_threads / 1000 + 1, i = 0, n;

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Threads that are inside our code, by their registers and by what their
+ * stacks have saved, and the way out for those that can be moved.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/signal.h"
+#include "plan/plan.h"
+#include "session/leave.h"
+
+#define STACK_SCAN (1u << 20)
+
+/* The sites from *i on; bounds first, for the area may hold anything. */
+const struct ukp_site *leave_next_site(struct leave *l, uint32_t *i)
+{
+	uint32_t off = l->ctl->sites, mask;
+	const struct ukp_site_table *t;
+
+	if (!off || off + sizeof(*t) > l->len)
+		return NULL;
+	t = (const void *)((const char *)l->area + off);
+	mask = __atomic_load_n(&t->mask, __ATOMIC_RELAXED);
+	if (mask >= (1u << 26) || off + sizeof(*t) + (mask + 1ull) * 4 > l->len)
+		return NULL;
+	while (*i <= mask) {
+		uint32_t at = __atomic_load_n(&t->site[(*i)++], __ATOMIC_RELAXED);
+
+		if (at && at % 8 == 0 && at + sizeof(struct ukp_site) <= l->len)
+			return (const void *)((const char *)l->area + at);
+	}
+	return NULL;
+}
+
+/* A private copy of what the area has of a detour; what is cut off counts as nothing. */
+bool leave_copy_detour(struct leave *l, const struct ukp_site *s, struct detour_copy *c)
+{
+	uint32_t off = s->detour, shape = s->shape;
+	size_t n;
+
+	memset(c, 0, sizeof(*c));
+	if (!off || off >= l->len || !shape || shape >= l->len)
+		return false;
+	n = l->len - off < sizeof(c->detour) ? l->len - off : sizeof(c->detour);
+	memcpy(&c->detour, (const char *)l->area + off, n);
+	n = l->len - shape < sizeof(c->shape) ? l->len - shape : sizeof(c->shape);
+	memcpy(&c->shape, (const char *)l->area + shape, n);
+	if (c->shape.npc > UKP_SHAPE_PCS)
+		c->shape.npc = UKP_SHAPE_PCS;
+	return c->detour.d.buf && c->detour.d.size;
+}
+
+static const struct ukp_site *slot_site(struct leave *l, uint64_t pc)
+{
+	const struct ukp_site *s;
+	uint32_t i = 0;
+
+	while ((s = leave_next_site(l, &i)))
+		if (pc - s->slot < UKP_SLOT_SIZE)
+			return s;
+	return NULL;
+}
+
+static bool in_slots(struct leave *l, uint64_t pc)
+{
+	uint32_t i;
+
+	for (i = 0; i < l->ctl->nr_mappings && i < UKP_NR_MAPPINGS; i++)
+		if (l->ctl->mapping[i].kind == UKP_MAP_SLOTS &&
+		    pc - l->ctl->mapping[i].addr < l->ctl->mapping[i].len)
+			return true;
+	return false;
+}
+
+static bool in_agent(struct leave *l, uint64_t pc)
+{
+	return (pc >= l->text_start && pc < l->text_end) ||
+	       (pc >= l->stubs_start && pc < l->stubs_end);
+}
+
+/*
+ * From a detour's copies; a thread in an entry has registers in the frame and
+ * walks on.  Only while the window has its own bytes.
+ */
+static bool from_detour(struct leave *l, uint64_t *pc, uint64_t *sp)
+{
+	struct ukp_detour_frame frame;
+	const struct ukp_site *s;
+	struct detour_copy c;
+	uint32_t i = 0, k;
+
+	while ((s = leave_next_site(l, &i))) {
+		if (!s->detour || !leave_copy_detour(l, s, &c) ||
+		    *pc - c.detour.d.buf >= c.detour.d.size)
+			continue;
+		for (k = 0; k < c.detour.d.nr && k < UKP_WINDOW_INSNS; k++)
+			if (*pc - c.detour.d.buf - c.detour.d.insn[k].entry < c.shape.len)
+				return false;
+		if (!ukp_detour_frame(&c.detour.d, &c.shape, *pc, *sp, &frame) ||
+		    (frame.flags & UKP_PC_MOVED))
+			return false;
+		*pc = frame.pc;
+		*sp = frame.sp;
+		return true;
+	}
+	return false;
+}
+
+/* To where the thread would be without us; false: it is in the middle of something. */
+static bool to_original(struct leave *l, uint64_t *pc, uint64_t *sp)
+{
+	const struct ukp_site *s = slot_site(l, *pc);
+	struct ukp_site copy;
+	uint64_t orig_pc, orig_sp;
+
+	if (!s)
+		return from_detour(l, pc, sp);
+	copy = *s;
+	if (copy.npc > UKP_SITE_PCS || !plan_original(&copy, *pc, *sp, &orig_pc, &orig_sp))
+		return false;
+	*pc = orig_pc;
+	*sp = orig_sp;
+	return true;
+}
+
+/*
+ * Saved contexts on a stack: an ip with cs and ss of user code behind it.  In
+ * a slot: rewritten.  In the agent: its thread will come back to it.
+ */
+static bool stack_needs_us(struct leave *l, uint64_t sp)
+{
+	const struct sym_map *m = sym_map_find(l->sym, sp);
+	uint64_t end = m ? m->end : 0, *w, ctx[2];
+	size_t n, i;
+	bool needs = false;
+
+	if (end <= sp)
+		return false;
+	n = end - sp < STACK_SCAN ? end - sp : STACK_SCAN;
+	n &= ~7ul;
+	w = malloc(n);
+	if (!w || inject_read(l->inject, sp & ~7ull, w, n)) {
+		free(w);
+		return false;
+	}
+	n /= 8;
+	for (i = 0; i < n && !needs; i++) {
+		if (w[i] == l->chain_return)
+			needs = true;
+		if (!in_agent(l, w[i]) && !in_slots(l, w[i]))
+			continue;
+		if (!i || i + 2 >= n || (w[i + 2] & 0xffff) != 0x33 || w[i + 2] >> 48 != 0x2b)
+			continue;
+		ctx[0] = w[i - 1];
+		ctx[1] = w[i];
+		if (in_agent(l, w[i]) || !to_original(l, &ctx[1], &ctx[0]))
+			needs = true;
+		else
+			inject_write(l->inject, (sp & ~7ull) + (i - 1) * 8, ctx, sizeof(ctx));
+	}
+	free(w);
+	return needs;
+}
+
+/* A trap that is raised but not delivered needs our handler, too: without it, it kills. */
+bool leave_busy(struct leave *l)
+{
+	size_t i;
+
+	l->stuck = 0;
+	for (i = 0; i < inject_nr_threads(l->inject); i++) {
+		struct inject_thread *th = inject_thread_at(l->inject, i);
+		struct user_regs_struct regs = th->regs;
+		uint64_t pc = regs.rip, sp = regs.rsp;
+
+		if (in_slots(l, pc) && to_original(l, &pc, &sp)) {
+			regs.rip = pc;
+			regs.rsp = sp;
+			inject_set_regs(l->inject, i, &regs);
+		}
+		if (in_agent(l, pc) || in_slots(l, pc) || stack_needs_us(l, sp) ||
+		    inject_pending(l->inject, i, UKP_SIGTRAP, UKP_SI_KERNEL))
+			l->stuck++;
+	}
+	return l->stuck;
+}
+
+struct contexts {
+	uint64_t *ip;
+	size_t n, max;
+};
+
+static int add_context(struct contexts *c, uint64_t ip)
+{
+	size_t max = c->max ? c->max * 2 : 256;
+	uint64_t *more;
+
+	if (c->n == c->max) {
+		more = realloc(c->ip, max * sizeof(*more));
+		if (!more)
+			return -ENOMEM;
+		c->ip = more;
+		c->max = max;
+	}
+	c->ip[c->n++] = ip;
+	return 0;
+}
+
+static int stack_contexts(struct target *t, uint64_t sp, struct contexts *c)
+{
+	const struct sym_map *m = sym_map_find(t->sym, sp);
+	size_t n, i;
+	uint64_t *w;
+	int ret = 0;
+
+	if (!m || m->end <= sp)
+		return 0;
+	n = (m->end - sp < STACK_SCAN ? m->end - sp : STACK_SCAN) & ~7ul;
+	w = malloc(n);
+	if (!w || inject_read(t->inject, sp & ~7ull, w, n)) {
+		free(w);
+		return -EIO;
+	}
+	n /= 8;
+	for (i = 0; i + 2 < n && !ret; i++)
+		if ((w[i + 2] & 0xffff) == 0x33 && w[i + 2] >> 48 == 0x2b)
+			ret = add_context(c, w[i]);
+	free(w);
+	return ret;
+}
+
+int leave_contexts(struct target *t, uint64_t **ip, size_t *nr)
+{
+	struct contexts c = { 0 };
+	size_t i;
+	int ret = 0;
+
+	for (i = 0; i < inject_nr_threads(t->inject) && !ret; i++)
+		ret = stack_contexts(t, inject_thread_at(t->inject, i)->regs.rsp, &c);
+	if (ret)
+		free(c.ip);
+	*ip = ret ? NULL : c.ip;
+	*nr = ret ? 0 : c.n;
+	return ret;
+}
