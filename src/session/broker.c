@@ -31,6 +31,7 @@
 
 #define MAX_CLIENTS 64
 #define FIRST_CLIENT 4 /* in the list for poll() */
+#define OPTIMIZE_TRIES 9
 #define OPTIMIZE_MS 20 /* of quiet before jumps come */
 
 static char socket_path[108], lock_path[108];
@@ -125,6 +126,7 @@ static void optimize_later(struct broker *b, unsigned int ms)
 {
 	optimize_kick(b->target);
 	b->optimize_at = now_ms() + ms;
+	b->optimize_tries = 0;
 }
 
 static void optimize_now(struct broker *b)
@@ -136,8 +138,9 @@ static void optimize_now(struct broker *b)
 	if (!b->optimize_at || now_ms() < b->optimize_at || b->launched)
 		return;
 	b->optimize_at = 0;
-	if (optimize_on(b->target))
-		optimize_later(b, 5 * OPTIMIZE_MS);
+	/* Each try is a stop: less and less often, and not for ever. */
+	if (optimize_on(b->target) && b->optimize_tries < OPTIMIZE_TRIES)
+		b->optimize_at = now_ms() + (OPTIMIZE_MS << ++b->optimize_tries);
 }
 
 static int drop_client(struct broker *b, struct client *c, struct err *err)
