@@ -29,7 +29,7 @@ static const char trace_usage[] =
 	"      --for SECONDS   end after a time, fractions allowed\n"
 	"      --strict        refuse a definition if one of its places can't be probed\n"
 	"  -o, --output FILE   lines to FILE instead of standard output\n" HELP "\n"
-	"  ukprobe trace -p 1234 'r:get lookupKeyReadWithFlags $retval $duration'\n";
+	"  ukprobe trace -p 1234 'r:get lookupKey ret=$retval ns=$duration'\n";
 
 static const char latency_usage[] =
 	"usage: ukprobe latency [--for SECONDS] [--json] [-o FILE] -p PID FUNC[=KIND]...\n"
