@@ -30,9 +30,10 @@
 
 struct result {
 	double places, refused;
-	double plant_ms, remove_ms, stop_ms, leave_ms;
+	double plant_ms, remove_ms, leave_ms;
 	double tracer_mb, target_mb;
 	double cpu_ms; /* of planting */
+	double stop_plant, stop_remove, stop_leave;
 };
 
 static double read_ms(clockid_t clock)
@@ -93,11 +94,9 @@ static void check(int ret, const struct err *err)
 		die("%s", err->text);
 }
 
-static void longest(struct result *r, struct target *t)
+static double stop_ms(const struct target *t)
 {
-	double ms = (double)inject_stop_us(t->inject) / 1e3;
-
-	r->stop_ms = ms > r->stop_ms ? ms : r->stop_ms;
+	return (double)inject_stop_us(t->inject) / 1e3;
 }
 
 static void trace(pid_t pid, const char *line, struct result *r)
@@ -118,19 +117,19 @@ static void trace(pid_t pid, const char *line, struct result *r)
 	check(probe_start(c, &err), &err);
 	r->plant_ms = now_ms() - at;
 	r->cpu_ms += read_ms(CLOCK_PROCESS_CPUTIME_ID);
-	longest(r, t);
+	r->stop_plant = stop_ms(t);
 	r->places = (double)p->nr_planted;
 	r->refused = (double)c->refused.total;
 	r->target_mb += own_mb(pid);
 	at = now_ms();
 	check(chan_stop(c, &err), &err);
 	r->remove_ms = now_ms() - at;
-	longest(r, t);
+	r->stop_remove = stop_ms(t);
 	at = now_ms();
 	check(chan_close(c, &err), &err);
 	check(target_detach(t, &err), &err);
 	r->leave_ms = now_ms() - at;
-	longest(r, t);
+	r->stop_leave = stop_ms(t);
 	target_free(t);
 	getrusage(RUSAGE_SELF, &usage);
 	r->tracer_mb = (double)usage.ru_maxrss / 1024;
@@ -159,6 +158,18 @@ static void one_round(const char *target, const char *library, const char *line,
 	waitpid(pid, NULL, 0);
 }
 
+static double worst_stop(double col[][ROUNDS])
+{
+	double max = 0, w;
+	int k;
+
+	for (k = 8; k <= 10; k++) {
+		w = worst(col[k], ROUNDS);
+		max = w > max ? w : max;
+	}
+	return max;
+}
+
 static void measure(const char *target, const char *library, const char *glob, const char *aim)
 {
 	const char *name = strrchr(library, '/');
@@ -177,11 +188,13 @@ static void measure(const char *target, const char *library, const char *glob, c
 		for (k = 0; k < NR_COLS; k++)
 			col[k][i] = v[k];
 	}
-	printf("%-20.20s %7.0f %8.0f %8.1f %6.0f %7.1f %9.1f %8.1f %9.2f %6.2f %8.0f %8.0f %9.2f\n",
-	       name, r.places, r.refused, median(col[2], ROUNDS), *aim ? atof(aim) : 0,
-	       median(col[8], ROUNDS), median(col[3], ROUNDS), median(col[5], ROUNDS),
-	       median(col[4], ROUNDS), worst(col[4], ROUNDS), median(col[6], ROUNDS),
-	       median(col[7], ROUNDS), median(col[2], ROUNDS) * 1000 / r.places);
+	printf("%-16.16s %6.0f %7.0f %7.1f %6s %7.1f %7.1f %7.1f  %5.2f %5.2f %5.2f %6.2f  %6.0f "
+	       "%6.0f %7.2f\n",
+	       name, r.places, r.refused, median(col[2], ROUNDS), aim, median(col[7], ROUNDS),
+	       median(col[3], ROUNDS), median(col[4], ROUNDS), median(col[8], ROUNDS),
+	       median(col[9], ROUNDS), median(col[10], ROUNDS), worst_stop(col),
+	       median(col[5], ROUNDS), median(col[6], ROUNDS),
+	       median(col[2], ROUNDS) * 1000 / r.places);
 	fflush(stdout);
 }
 
@@ -189,9 +202,11 @@ int main(int argc, char **argv)
 {
 	int i;
 
-	printf("%-20s %7s %8s %8s %6s %7s %9s %8s %9s %6s %8s %8s %9s\n", "functions of", "planted",
-	       "refused", "plant ms", "(aim)", "cpu ms", "remove ms", "leave ms", "stop ms",
-	       "worst", "tracer MB", "target+MB", "us/place");
+	printf("%-45s%15s  %-25s  %s\n%-16s %6s %7s %7s %6s %7s %7s %7s  %5s %5s %5s %6s  %6s %6s "
+	       "%7s\n",
+	       "", "ms", "target stands still, ms", "MB grown", "functions of", "places", "refused",
+	       "plant", "(aim)", "cpu", "remove", "leave", "plant", "rem.", "leave", "worst",
+	       "tracer", "target", "us each");
 	for (i = 2; i + 2 < argc; i += 3)
 		measure(argv[1], argv[i], argv[i + 1], argv[i + 2]);
 	printf("median of %d, worst stop of %d; 4 threads (aim for every stop: 1)\n", ROUNDS,

@@ -23,6 +23,7 @@
 #include "session/target.h"
 
 #define PIECE (64u << 10)
+#define BYTES_A_SITE 192 /* in the control area: site, action, counter */
 
 /* Slots that follow each other, to be written at once. */
 struct piece {
@@ -94,6 +95,8 @@ static int reserve(struct bulk *b, struct err *err)
 		all += fresh;
 		i = k;
 	}
+	/* A page fault for each page of it costs more than all that is written there. */
+	target_populate(b->t, all * BYTES_A_SITE);
 	if (!ret && sites_reserve(b->t, all))
 		ret = err_set(err, -ENOSPC, "the control area of process %d is full", b->t->pid);
 	return ret;
@@ -417,13 +420,13 @@ static bool is_internal(const struct site *s)
 	return false;
 }
 
-void bulk_restore(struct target *t, bool internal)
+void bulk_restore(struct target *t)
 {
 	struct site **s = malloc((t->nr_sites + 1) * sizeof(*s));
 	size_t i, n = 0;
 
 	for (i = 0; i < t->nr_sites; i++) {
-		if (!t->sites[i]->armed || (is_internal(t->sites[i]) && !internal))
+		if (!t->sites[i]->armed || is_internal(t->sites[i]))
 			continue;
 		if (s)
 			s[n++] = t->sites[i];
@@ -435,4 +438,13 @@ void bulk_restore(struct target *t, bool internal)
 	if (s)
 		pages_disarm(t, s, n);
 	free(s);
+}
+
+void bulk_restore_own(struct target *t)
+{
+	struct probe *p;
+
+	for (p = t->internal; p; p = p->next_mine)
+		if (p->site)
+			pages_disarm(t, &p->site, 1);
 }

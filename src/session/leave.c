@@ -319,7 +319,7 @@ bool target_busy(struct target *t)
 unsigned int leave_mute(struct target *t, const struct chan *c)
 {
 	uint64_t mute = t->own.text + agent_offset(AGENT_MUTE_RETURN), base, at;
-	struct ukp_instance inst;
+	struct ukp_instance some[64], inst;
 	struct probe *p;
 	unsigned int muted = 0;
 	uint32_t n, i;
@@ -327,8 +327,10 @@ unsigned int leave_mute(struct target *t, const struct chan *c)
 	n = instances(t->inject, &t->own, &base);
 	for (i = 0; i < n; i++) {
 		at = base + (uint64_t)i * sizeof(inst);
-		if (inject_read(t->inject, at, &inst, sizeof(inst)))
+		if (i % 64 == 0 &&
+		    inject_read(t->inject, at, some, (n - i < 64 ? n - i : 64) * sizeof(inst)))
 			break;
+		inst = some[i % 64];
 		if (inst.state == UKP_INST_FREE || inst.fn == mute)
 			continue;
 		for (p = c->probes; p; p = p->next_mine)

@@ -29,6 +29,9 @@
 
 /* Sealed at its size: who maps it would die of a target that shrank it. */
 #define MEMFD_FLAGS (MFD_CLOEXEC | MFD_ALLOW_SEALING)
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
+#endif
 #define MEMFD_EXEC 0x10 /* MFD_EXEC, which needs Linux 6.3 */
 #define MEMFD_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
@@ -180,6 +183,15 @@ uint32_t target_alloc(struct target *t, size_t size)
 	return off;
 }
 
+void target_populate(struct target *t, size_t len)
+{
+	uint32_t from = (t->own.next_free + 4095) & ~4095u;
+
+	if (len > 8 * 4096 && len < UKP_CTL_SIZE - from)
+		madvise((char *)t->ctl + from, len,
+		        MADV_POPULATE_WRITE); /* or not: then by fault */
+}
+
 void *target_at(struct target *t, uint32_t off)
 {
 	return (char *)t->ctl + off;
@@ -208,7 +220,7 @@ static int cure_orphan(struct target *t, struct err *err)
 /* What we have planted for ourselves goes last, while nothing runs. */
 static int leave(struct target *t, struct err *err)
 {
-	bulk_restore(t, true);
+	bulk_restore_own(t);
 	return leave_target(t->inject, t->sym, &t->own, t->ctl, t->own.next_free, t->holds == 1,
 	                    err);
 }
@@ -357,7 +369,7 @@ int target_detach(struct target *t, struct err *err)
 	ret = optimize_off(t, err);
 	if (ret)
 		return ret;
-	bulk_restore(t, false);
+	bulk_restore(t);
 	sym_refresh(t->sym, err);
 	ret = target_hold(t, err);
 	if (ret)

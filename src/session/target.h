@@ -170,6 +170,8 @@ int target_memfd(struct target *t, const char *name, uint64_t size, long *remote
 
 /* Memory in the control area; 0: full. */
 uint32_t target_alloc(struct target *t, size_t size);
+/* The pages of the next len bytes, at once. */
+void target_populate(struct target *t, size_t len);
 /* What lies there, and the same for the agent. */
 void *target_at(struct target *t, uint32_t off);
 
@@ -209,8 +211,12 @@ int bulk_start(struct chan *c, struct err *err);
 void bulk_stop(struct chan *c, struct probe *p);
 /* The bytes of p's places, after p->enabled changed. */
 int bulk_enable(struct probe *p, struct err *err);
-/* Puts bytes of all sites back; what others changed stays.  internal: of our own probes, too. */
-void bulk_restore(struct target *t, bool internal);
+/*
+ * Puts the bytes of all sites back, while the target runs; what others changed
+ * stays.  Those of our own probes go last, while nothing runs.
+ */
+void bulk_restore(struct target *t);
+void bulk_restore_own(struct target *t);
 
 /* Parse, resolve, plan: nothing in the target changes. */
 enum add_what { ADD_EVENT, ADD_LATENCY, ADD_COUNT };
