@@ -1,0 +1,143 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# Definitions of many places: all functions of a library under its user, what
+# is refused and --strict, counts by place against what is known to have run,
+# planting and removing under fire.
+. tests/e2e/lib.sh
+
+# stat_start ARG...: in the background, its table in $T/table
+stat_start()
+{
+	"$UKP" stat -p "$PID" -o "$T/table" "$@" 2>"$T/err" &
+	TRACE=$!
+	PIDS+=("$TRACE")
+	within 20 planted "$PID" "${EXPECT:-1}" || fail "nothing was planted"
+	alive "$TRACE" || fail "stat ended at once"
+}
+
+stat_end()
+{
+	kill -INT "$TRACE"
+	STATUS=0
+	within 20 gone "$TRACE" || fail "stat doesn't end"
+	wait "$TRACE" || STATUS=$?
+	eq "$STATUS" 0 "status of stat"
+}
+
+# hits PLACE: of a place in the table, 0 without a line
+hits()
+{
+	awk -v p="$1" '$2 == p { n = $1 } END { print n + 0 }' "$T/table"
+}
+
+refused()
+{
+	sed -n 's/^ukprobe: \([0-9]*\) places are not probed.*/\1/p' "$T/err" | awk '{ n += $1 } END { print n + 0 }'
+}
+
+json()
+{
+	sed -n "s/.*\"$1\":\([0-9]*\),.*/\1/p" "$2" | head -1
+}
+
+# --- coverage: each instruction of a small function -------------------------
+build steps dynamic gcc
+start "$BIN"
+snapshot "$PID" >"$T/before"
+EXPECT=9 stat_start 'p steps+*'
+say go 7 5
+await '^sum 140'
+stat_end
+eq "$(tail -1 "$T/table" | awk '{ print $1, $3, $5 }')" "125 7 9" "hits, places hit, places"
+eq "$(awk '$1 == 35' "$T/table" | wc -l)" 3 "instructions of the loop"
+eq "$(awk '$1 == 5' "$T/table" | wc -l)" 4 "instructions around it"
+assert_untouched "$PID" "$T/before"
+
+# --- refused and planted are all there are ----------------------------------
+"$UKP" stat -p "$PID" --for 0.1 --json -o "$T/json" 'f steps.dynamic:*' 2>"$T/err"
+all=$(readelf -sW "$BIN" | awk '$4 == "FUNC" && $7 != "UND" { print $2 }' | sort -u | wc -l)
+eq $(($(json places "$T/json") + $(refused))) "$all" "planted and refused functions"
+eq "$(refused)" 3 "refused"
+eq "$(grep -c '"address"' "$T/json")" "$(json places "$T/json")" "places in the JSON"
+assert_untouched "$PID" "$T/before"
+
+# --- --strict refuses the whole ---------------------------------------------
+if "$UKP" trace -p "$PID" --strict --for 0.1 'f steps.dynamic:*' >"$T/trace" 2>"$T/err"; then
+	fail "--strict planted all the same"
+fi
+grep -q "3 of $all places cannot be probed" "$T/err" || fail "no reason is given"
+"$UKP" trace -p "$PID" --for 0.1 --strict 'f steps.dynamic:step?' 2>"$T/err" >"$T/trace"
+assert_untouched "$PID" "$T/before"
+if "$UKP" stat -p "$PID" --for 0.1 'f steps.dynamic:*far' >"$T/trace" 2>"$T/err"; then
+	fail "nothing to plant is no failure"
+fi
+grep -q 'none of the 1 places' "$T/err" || fail "no reason is given"
+if "$UKP" trace -p "$PID" --for 0.1 'f nosuch*' >"$T/trace" 2>"$T/err"; then
+	fail "a glob that matches nothing is accepted"
+fi
+assert_untouched "$PID" "$T/before"
+
+# --- one event, many functions ----------------------------------------------
+trace_start 2 'f:in steps.dynamic:step[s]' 'f:out steps.dynamic:step?%return $retval'
+say go 3 100
+await '^sum 600'
+trace_end
+eq "$HITS $MISSES" "200 0" "hits and misses"
+eq "$(grep -c ': in: (steps+0x0/' "$T/trace")" 100 "entries"
+eq "$(grep -c ': out: (.* <- steps) arg1=0x6' "$T/trace")" 100 "returns"
+assert_untouched "$PID" "$T/before"
+
+# --- under fire: threads run through what is planted and removed -------------
+CALLS=${LONG:+20000}
+CALLS=${CALLS:-2000}
+build counter dynamic gcc
+start "$BIN" 4 "$CALLS"
+snapshot "$PID" loose >"$T/before"
+EXPECT=20 stat_start 'f counter.dynamic:*' 'p work+*'
+say go
+for _ in 1 2 3 4 5; do
+	"$UKP" stat -p "$PID" --for 0.05 'f counter.dynamic:*' 'f libc:*' >/dev/null 2>&1
+done
+await '^done' 60
+stat_end
+eq "$(value wrong)" 0 "wrong results in the target"
+place=$(awk '$2 ~ /^work\+0x0\// { print $2 }' "$T/table")
+eq "$(hits "$place")" "$(value work)" "calls of work"
+assert_untouched "$PID" "$T/before" loose
+say end
+
+# --- a whole library under its user -----------------------------------------
+cat >"$T/user.py" <<'EOF'
+import random, sys, zlib
+print("ready", flush=True)
+for line in sys.stdin:
+    r = random.Random(1)
+    crc = 0
+    for i in range(200):
+        data = bytes(r.choices(b"abcdefgh \n", k=r.randrange(1, 20000)))
+        packed = zlib.compress(data, i % 10)
+        assert zlib.decompress(packed) == data
+        crc = zlib.crc32(packed, crc)
+    print("crc", crc, zlib.adler32(packed), flush=True)
+EOF
+if [ ! -x /usr/bin/python3 ]; then
+	without "libz under python3" "no /usr/bin/python3"
+	exit 0
+fi
+start /usr/bin/python3 "$T/user.py"
+if ! grep -q 'libz\.so' "/proc/$PID/maps"; then
+	without "libz under python3" "this python3 has no shared libz"
+	exit 0
+fi
+say unprobed
+await '^crc'
+plain=$(value crc)
+: >"$T/out"
+EXPECT=50 stat_start --json 'f libz:*'
+say probed
+await '^crc' 60
+stat_end
+eq "$(value crc)" "$plain" "what the library computed"
+calls=$(sed -n 's/.*"hits":\([0-9]*\),"place":"deflateInit2_+.*/\1/p' "$T/table")
+eq "$calls" 200 "calls of deflateInit2_"
+verified "$PID" || fail "verify: $(cat "$T/verify")"
