@@ -113,7 +113,7 @@ print("ready", flush=True)
 for line in sys.stdin:
     r = random.Random(1)
     crc = 0
-    for i in range(200):
+    for i in range(int(line)):
         data = bytes(r.choices(b"abcdefgh \n", k=r.randrange(1, 20000)))
         packed = zlib.compress(data, i % 10)
         assert zlib.decompress(packed) == data
@@ -129,15 +129,45 @@ if ! grep -q 'libz\.so' "/proc/$PID/maps"; then
 	without "libz under python3" "this python3 has no shared libz"
 	exit 0
 fi
-say unprobed
+say 200
 await '^crc'
 plain=$(value crc)
 : >"$T/out"
 EXPECT=50 stat_start --json 'f libz:*'
-say probed
+say 200
 await '^crc' 60
 stat_end
 eq "$(value crc)" "$plain" "what the library computed"
 calls=$(sed -n 's/.*"hits":\([0-9]*\),"place":"deflateInit2_+.*/\1/p' "$T/table")
 eq "$calls" 200 "calls of deflateInit2_"
 verified "$PID" || fail "verify: $(cat "$T/verify")"
+
+# --- each instruction of it --------------------------------------------------
+: >"$T/out"
+say 3
+await '^crc'
+plain=$(value crc)
+: >"$T/out"
+defs=()
+for f in $("$UKP" funcs -p "$PID" | awk '$4 ~ /^libz/ { print $1 }' | sort -u); do
+	defs+=("p libz:$f+*")
+done
+EXPECT=5000 stat_start "${defs[@]}"
+say 3
+await '^crc' 60
+stat_end
+eq "$(value crc)" "$plain" "what the library computed, each instruction probed"
+echo "each instruction: $(tail -1 "$T/table")"
+verified "$PID" || fail "verify: $(cat "$T/verify")"
+
+# --- all functions of libLLVM under clang -------------------------------------
+llvm=$(ldconfig -p | grep -o 'libLLVM-14\.so' | head -1)
+if [ -z "$llvm" ] || ! command -v clang-14 >/dev/null; then
+	without "libLLVM under clang-14" "one of them is not installed"
+	exit 0
+fi
+clang-14 -O1 -c -o "$T/plain.o" tests/targets/steps.c
+"$UKP" stat -o "$T/table" 'f libLLVM-14:*' -- clang-14 -O1 -c -o "$T/probed.o" \
+	tests/targets/steps.c 2>"$T/err" || fail "clang under probes failed"
+cmp "$T/plain.o" "$T/probed.o" || fail "clang has made something else"
+echo "libLLVM: $(tail -1 "$T/table")"
