@@ -180,8 +180,14 @@ $(O)/libukprobes.a: $(lib_objs)
 	@rm -f $@
 	ar rcs $@ $^
 
-$(O)/ukprobes.pc: src/lib/ukprobes.pc.in
-	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|; s|@LIBS@|$(LIBS)|' $< > $@
+# Made anew for each PREFIX.
+$(O)/prefix: FORCE
+	@echo '$(PREFIX)' | cmp -s - $@ || echo '$(PREFIX)' > $@
+
+$(O)/obj/session/connect.c.o: $(O)/prefix
+
+$(O)/ukprobes.pc: src/lib/ukprobes.pc.in $(O)/prefix
+	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|; s|@LIBS@|$(filter-out -ljson-c,$(LIBS))|' $< > $@
 
 install: $(O)/ukprobe $(O)/libukprobes.so $(O)/libukprobes.a $(O)/ukprobes.pc
 	install -d $(addprefix $(DESTDIR)$(PREFIX)/,bin lib/pkgconfig include/ukprobes \
@@ -216,5 +222,5 @@ scenarios: $(scenario_bin) $(sample_bin)
 	@set -e; for t in $(scenario_bin); do echo "== $$t"; $$t; done
 	@sh tests/lint/hit_section.sh $(O)/libukprobes.so
 
-.PHONY: scenarios
+.PHONY: scenarios FORCE
 

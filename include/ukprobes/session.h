@@ -62,7 +62,7 @@ struct ukp_field {
 struct ukp_value {
 	bool fault;      /* could not be read: prints (fault) */
 	uint64_t num;    /* sign-extended for UKP_FIELD_S */
-	const char *str; /* UKP_FIELD_STRING, NUL-terminated */
+	const char *str; /* UKP_FIELD_STRING, NUL-terminated; "" otherwise */
 	size_t len;      /* without the NUL */
 };
 
@@ -143,10 +143,11 @@ int ukp_session_stop(struct ukp_session *s);
 const struct ukp_event_info *ukp_session_event(struct ukp_session *s, unsigned int id);
 
 /*
- * Hand what has been recorded to fn in order of time, at most max records (0:
- * all there is); waits up to timeout_ms for the first one.  fn returns nonzero
- * to stop.  Returns the number of records handed over; -ESRCH when the target
- * is gone and everything was read.
+ * Hand what has been recorded to fn in order of time; waits up to timeout_ms
+ * for the first one (-1: as long as it takes).  fn returns nonzero to stop; the
+ * record that it was given counts as read.  Returns the number of records handed
+ * over; -ESRCH when the target is gone, or has executed another program, and
+ * everything was read; -EPIPE when its broker died.
  */
 typedef int (*ukp_record_fn)(const struct ukp_record *r, void *arg);
 long ukp_session_read(struct ukp_session *s, ukp_record_fn fn, void *arg, int timeout_ms);

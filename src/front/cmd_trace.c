@@ -175,6 +175,12 @@ static int status(struct trace *t, int write_err)
 /* A definition cut to pieces by the shell is the commonest mistake of all. */
 static bool unquoted(const struct options *o)
 {
+	if (o->nr_words && !o->words[0][strspn(o->words[0], "0123456789")]) {
+		complain(
+			"'%s' is no definition; a command works on one process, pidof -s gives one",
+			o->words[0]);
+		return true;
+	}
 	if (o->nr_words < 2 || strpbrk(o->words[0], " \t"))
 		return false;
 	complain("'%s' is no definition; write each as one word in single quotes: '%s %s ...'",

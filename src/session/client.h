@@ -70,7 +70,7 @@ struct ukp_session {
 	struct event **events;
 	unsigned int nr_events;
 	struct sym_proc *sym;
-	uint64_t sym_time;
+	uint64_t sym_time, looked; /* when */
 	struct threads *threads;
 	struct clock clock;
 	int idle_ms;

@@ -202,6 +202,23 @@ static int rest(struct ukp_session *s, int ms)
 	return 0;
 }
 
+/* Nothing of ours is mapped there any more: the program is another one. */
+static bool executed(struct ukp_session *s, uint64_t now)
+{
+	size_t i;
+
+	if (now - s->looked < SYM_AGE_NS)
+		return false;
+	s->looked = now;
+	if (s->dead || sym_refresh(s->sym, NULL))
+		return false;
+	for (i = 0; i < sym_nr_maps(s->sym); i++)
+		if (!strcmp(sym_map_at(s->sym, i)->path, "/memfd:ukprobes-chan"))
+			return false;
+	session_fail(s, -ESRCH, "process %d has executed another program", s->pid);
+	return true;
+}
+
 long ukp_session_read(struct ukp_session *s, ukp_record_fn fn, void *arg, int timeout_ms)
 {
 	uint64_t end = now_ns() + (uint64_t)(timeout_ms > 0 ? timeout_ms : 0) * 1000000;
@@ -225,6 +242,10 @@ long ukp_session_read(struct ukp_session *s, ukp_record_fn fn, void *arg, int ti
 		ret = rest(s, s->idle_ms);
 		if (ret)
 			return ret == -EINTR ? 0 : ret;
+		if (executed(s, now_ns())) {
+			s->dead = true;
+			ukp_reader_set_dead(s->reader);
+		}
 		if (s->idle_ms < IDLE_MAX_MS)
 			s->idle_ms *= 2;
 		if (s->idle_ms > IDLE_MAX_MS)

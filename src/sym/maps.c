@@ -233,10 +233,11 @@ int maps_read(struct sym_proc *p, struct err *err)
 		r = -EPERM;
 	if (r)
 		err_set(err, r, "cannot read %s: %s", path, strerror(-r));
-	else
+	else if (len)
 		r = maps_parse(p, text, len);
 	free(text);
-	if (!r && !p->nr_maps)
+	/* The last view stays: what the dead have left behind still has names in it. */
+	if (!r && (!len || !p->nr_maps))
 		r = err_set(err, -ESRCH, "process %d has no memory: it is dead or a kernel thread",
 		            (int)p->pid);
 	return r;
