@@ -19,8 +19,42 @@
 #include "session/target.h"
 #include "wire/instance.h"
 
+#define OPEN_TRIES 20 /* a quarter of a second */
+
 /* What a full set blocks: not SIGKILL, SIGSTOP and libc's own 32 and 33. */
 #define ALL_SIGNALS (~(1ull << 8 | 1ull << 18 | 1ull << 31 | 1ull << 32))
+
+/* All signals, as libraries block them in threads of their own. */
+static bool is_librarys(const struct target *t, const struct inject_thread *th)
+{
+	return th->tid != t->pid && (th->sigblk & ALL_SIGNALS) == ALL_SIGNALS;
+}
+
+/*
+ * A thread that creates another or spawns a program blocks all signals, for a
+ * moment: it is met again after that.
+ */
+int target_await_open(struct target *t, struct err *err)
+{
+	unsigned int us = 100, tries;
+	int ret = 0;
+	size_t i;
+
+	for (tries = 0; !ret && tries < OPEN_TRIES; tries++) {
+		for (i = 0; i < inject_nr_threads(t->inject); i++) {
+			struct inject_thread *th = inject_thread_at(t->inject, i);
+
+			if ((th->sigblk & 1ull << (UKP_SIGTRAP - 1)) && !is_librarys(t, th))
+				break;
+		}
+		if (i == inject_nr_threads(t->inject))
+			return 0;
+		ret = inject_breathe(t->inject, us, err);
+		us = us < 20000 ? us * 2 : us;
+	}
+	/* Who blocks it for good is refused with its reason. */
+	return ret;
+}
 
 /*
  * A breakpoint met with SIGTRAP blocked kills.  Threads that a library keeps
@@ -41,7 +75,7 @@ static int open_masks(struct target *t, struct err *err)
 			continue;
 		for (k = 0; k < t->own.nr_masks && t->own.mask[k] != mask; k++)
 			;
-		if (th->tid == t->pid || (mask & ALL_SIGNALS) != ALL_SIGNALS || k == UKP_NR_MASKS)
+		if (!is_librarys(t, th) || k == UKP_NR_MASKS)
 			return err_set(err, -EOPNOTSUPP,
 			               "thread %d of process %d blocks SIGTRAP: a probe would kill "
 			               "it; targets that do are not supported yet",

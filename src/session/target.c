@@ -268,7 +268,11 @@ static int step(struct target *t, int (*fn)(struct target *t, struct err *err), 
 	ret = target_hold(t, err);
 	if (ret)
 		return ret;
-	ret = target_begin(t, err);
+	/* One that is launched can't run on: its mask stays what it is. */
+	if (fn == target_take && t->holds == 1)
+		ret = target_await_open(t, err);
+	if (!ret)
+		ret = target_begin(t, err);
 	if (!ret) {
 		ret = fn(t, err);
 		target_end(t);

@@ -153,6 +153,9 @@ int target_stubs(struct target *t, struct err *err);
 int target_fill(struct target *t, struct err *err);
 int target_take(struct target *t, struct err *err);
 
+/* Held, before that: lets the target run until no thread blocks SIGTRAP for a moment only. */
+int target_await_open(struct target *t, struct err *err);
+
 /* Stop all threads; nests. */
 int target_hold(struct target *t, struct err *err);
 void target_release(struct target *t);
