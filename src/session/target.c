@@ -283,31 +283,6 @@ static int step(struct target *t, int (*fn)(struct target *t, struct err *err), 
 	return ret;
 }
 
-static bool leader_blocks_sigtrap(struct target *t)
-{
-	size_t i;
-
-	for (i = 0; i < inject_nr_threads(t->inject); i++)
-		if (inject_thread_at(t->inject, i)->tid == t->pid)
-			return inject_thread_at(t->inject, i)->sigblk & 1ull << (SIGTRAP - 1);
-	return false;
-}
-
-/* A main thread that is just making a thread blocks all signals, for a moment. */
-static int take(struct target *t, struct err *err)
-{
-	int ret = target_hold(t, err), tries;
-
-	if (ret)
-		return ret;
-	for (tries = 0; !ret && tries < 50 && leader_blocks_sigtrap(t); tries++)
-		ret = inject_breathe(t->inject, 500, err);
-	if (!ret)
-		ret = step(t, target_take, err);
-	target_release(t);
-	return ret;
-}
-
 /* Some short stops rather than a long one. */
 static int enter(struct target *t, struct err *err)
 {
@@ -320,7 +295,7 @@ static int enter(struct target *t, struct err *err)
 		return ret;
 	ret = target_fill(t, err);
 	if (!ret)
-		return take(t, err);
+		return step(t, target_take, err);
 	if (!target_hold(t, &ignored)) {
 		undo(t);
 		target_release(t);
