@@ -72,6 +72,28 @@ static void lookup_in(struct sym_module *m, const char *name, size_t len, const 
 	}
 }
 
+/*
+ * Part of a file may be mapped once more elsewhere (V8 does so with its own
+ * code): what of that copy isn't there can't be meant.
+ */
+static bool is_there(struct sym_proc *p, const struct sym_symbol *s)
+{
+	const struct sym_map *m = sym_map_find(p, s->addr);
+
+	return m && m->module == s->module && (m->x || !s->func);
+}
+
+static void drop_unmapped(struct sym_proc *p, struct hits *h)
+{
+	size_t i, kept = 0;
+
+	for (i = 0; i < h->nr; i++)
+		if (is_there(p, &h->hit[i]))
+			h->hit[kept++] = h->hit[i];
+	if (kept)
+		h->nr = kept;
+}
+
 size_t sym_lookup(struct sym_proc *p, struct sym_module *module, const char *name,
                   struct sym_symbol *out, size_t max)
 {
@@ -83,6 +105,8 @@ size_t sym_lookup(struct sym_proc *p, struct sym_module *module, const char *nam
 	for (size_t i = 0; i < p->nr_live; i++)
 		if (!module || p->modules[i] == module)
 			lookup_in(p->modules[i], name, len, version, &h);
+	if (h.nr > 1)
+		drop_unmapped(p, &h);
 	if (h.nr > 1)
 		qsort(h.hit, h.nr, sizeof(*h.hit), best_first);
 	for (size_t i = 0; i < h.nr && i < max; i++)
@@ -206,6 +230,8 @@ int sym_for_each_func(struct sym_proc *p, struct sym_module *module, const char 
 			    (k && symbol_is_alias(&t->sym[k - 1], &t->sym[k])))
 				continue;
 			symbol_fill(m, &t->sym[k], &s);
+			if (!is_there(p, &s))
+				continue;
 			r = fn(&s, arg);
 			if (r)
 				return r;
