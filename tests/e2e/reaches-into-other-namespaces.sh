@@ -14,6 +14,7 @@ EOF
 start unshare -pfm --mount-proc sh "$T/inside"
 UNSHARE=$PID
 PID=$(pgrep -P "$UNSHARE")
+PIDS+=("$PID")
 [ ! -e "$T/in/hidden" ] || fail "the target's file is to be seen here"
 snapshot "$PID" >"$T/before"
 trace_start 2 'p:e work' 'r:x work $retval'
