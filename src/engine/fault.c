@@ -23,63 +23,42 @@ static bool in_slots(const struct ukp_ctl *ctl, uint64_t pc)
 	return false;
 }
 
-/* Slots carry no link back; a fault is rare enough to look through the table. */
-static const struct ukp_site *site_of_slot(const struct ukp_ctl *ctl, uint64_t pc)
+/*
+ * The site whose slot or detour has pc.  They carry no link back; a fault is
+ * rare enough to look through the table.
+ */
+static const struct ukp_site *site_of(const struct ukp_ctl *ctl, uint64_t pc, bool *in_detour)
 {
-	const struct ukp_site_table *t;
-	uint32_t i, off;
+	uint32_t i, off = __atomic_load_n(&ctl->sites, __ATOMIC_ACQUIRE);
+	const struct ukp_site_table *t = ukp_ctl_at(ctl, off);
 
-	off = __atomic_load_n(&ctl->sites, __ATOMIC_ACQUIRE);
-	if (!off)
-		return NULL;
-	t = ukp_ctl_at(ctl, off);
-	for (i = 0; i <= t->mask; i++) {
-		const struct ukp_site *s;
+	for (i = 0; off && i <= t->mask; i++) {
+		uint32_t at = __atomic_load_n(&t->site[i], __ATOMIC_ACQUIRE), detour;
+		const struct ukp_site *s = ukp_ctl_at(ctl, at);
+		const struct ukp_detour *d;
 
-		off = __atomic_load_n(&t->site[i], __ATOMIC_ACQUIRE);
-		if (!off)
+		if (!at)
 			continue;
-		s = ukp_ctl_at(ctl, off);
+		*in_detour = false;
 		if (pc - s->slot < s->slot_len)
 			return s;
-	}
-	return NULL;
-}
-
-/* The detour that pc is in, by way of its site. */
-static const struct ukp_site *site_of_detour(const struct ukp_ctl *ctl, uint64_t pc)
-{
-	const struct ukp_site_table *t;
-	uint32_t i, off;
-
-	off = __atomic_load_n(&ctl->sites, __ATOMIC_ACQUIRE);
-	if (!off)
-		return NULL;
-	t = ukp_ctl_at(ctl, off);
-	for (i = 0; i <= t->mask; i++) {
-		const struct ukp_detour *d;
-		const struct ukp_site *s;
-
-		off = __atomic_load_n(&t->site[i], __ATOMIC_ACQUIRE);
-		if (!off)
-			continue;
-		s = ukp_ctl_at(ctl, off);
-		off = __atomic_load_n(&s->detour, __ATOMIC_ACQUIRE);
-		d = ukp_ctl_at(ctl, off);
-		if (off && pc - d->buf < d->size)
+		detour = __atomic_load_n(&s->detour, __ATOMIC_ACQUIRE);
+		d = ukp_ctl_at(ctl, detour);
+		*in_detour = true;
+		if (detour && pc - d->buf < d->size)
 			return s;
 	}
 	return NULL;
 }
 
-static void from_detour(const struct ukp_ctl *ctl, struct ukp_ucontext *uc)
+/* Only copies can fault; an entry's pushes do so as the program's would. */
+static void from_detour(const struct ukp_ctl *ctl, const struct ukp_site *s,
+                        struct ukp_ucontext *uc)
 {
-	const struct ukp_site *s = site_of_detour(ctl, uc->ip);
 	struct ukp_detour_frame frame;
 
-	/* Only copies can fault; an entry's pushes do so as the program's would. */
-	if (!s || !ukp_detour_frame(ukp_ctl_at(ctl, s->detour), ukp_ctl_at(ctl, s->shape), uc->ip,
-	                            uc->sp, &frame))
+	if (!ukp_detour_frame(ukp_ctl_at(ctl, s->detour), ukp_ctl_at(ctl, s->shape), uc->ip, uc->sp,
+	                      &frame))
 		return;
 	uc->ip = frame.pc;
 	uc->sp = frame.sp;
@@ -87,14 +66,13 @@ static void from_detour(const struct ukp_ctl *ctl, struct ukp_ucontext *uc)
 
 static void to_original(const struct ukp_ctl *ctl, struct ukp_ucontext *uc)
 {
-	const struct ukp_site *s = site_of_slot(ctl, uc->ip);
+	bool in_detour;
+	const struct ukp_site *s = site_of(ctl, uc->ip, &in_detour);
 	unsigned int i;
 
-	if (!s) {
-		from_detour(ctl, uc);
-		return;
-	}
-	for (i = 0; i < s->npc && i < UKP_SITE_PCS; i++) {
+	if (s && in_detour)
+		from_detour(ctl, s, uc);
+	for (i = 0; s && !in_detour && i < s->npc && i < UKP_SITE_PCS; i++) {
 		if (s->slot + s->pc[i].off != uc->ip)
 			continue;
 		uc->ip = s->addr + s->pc[i].delta;
