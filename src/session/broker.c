@@ -55,6 +55,7 @@ static int take_lock(pid_t pid, struct err *err)
 
 	if (!start)
 		return err_set(err, -ESRCH, "there is no process %d", pid);
+	proto_sweep();
 	ret = proto_path(pid, start, "sock", socket_path, sizeof(socket_path));
 	if (!ret)
 		ret = proto_path(pid, start, "lock", lock_path, sizeof(lock_path));

@@ -2,6 +2,7 @@
 /* Sockets between clients and brokers, and where they lie. */
 #include "session/proto.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -25,6 +26,23 @@ static int own_folder(char *buf, size_t len)
 	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 077))
 		return -EPERM;
 	return 0;
+}
+
+void proto_sweep(void)
+{
+	unsigned long long start;
+	char dir[64];
+	struct dirent *e;
+	DIR *d;
+	int pid;
+
+	d = own_folder(dir, sizeof(dir)) ? NULL : opendir(dir);
+	while (d && (e = readdir(d)))
+		if (sscanf(e->d_name, "%d-%llu.", &pid, &start) == 2 &&
+		    proto_start_time(pid) != start)
+			unlinkat(dirfd(d), e->d_name, 0);
+	if (d)
+		closedir(d);
 }
 
 int proto_path(pid_t pid, uint64_t start_time, const char *suffix, char *buf, size_t len)

@@ -77,6 +77,8 @@ struct proto_event {
 
 /* The socket of a target's broker: 0 or -errno.  start_time tells a reused pid apart. */
 int proto_path(pid_t pid, uint64_t start_time, const char *suffix, char *buf, size_t len);
+/* Takes away what brokers of processes that are gone have left there. */
+void proto_sweep(void);
 /* Field 22 of /proc/PID/stat plus one, 0 when gone. */
 uint64_t proto_start_time(pid_t pid);
 
