@@ -203,14 +203,14 @@ static void fields_that_are_not_the_planners_stay(void **state)
 	const uint8_t code[] = { 0x90 };
 	const struct plan_request req = { code, 1, ADDR, SLOT, 0 };
 	struct ukp_site site = {
-		.action = 7, .nmissed = 8, .reserved = 9, .flags = UKP_SITE_INTERNAL | UKP_SITE_POST
+		.action = 7, .nmissed = 8, .resume = 9, .flags = UKP_SITE_INTERNAL | UKP_SITE_POST
 	};
 	uint8_t out[UKP_SLOT_SIZE];
 
 	assert_int_equal(plan_copy(&req, out, &site), PLAN_OK);
 	assert_int_equal(site.action, 7);
 	assert_int_equal(site.nmissed, 8);
-	assert_int_equal(site.reserved, 9);
+	assert_int_equal(site.resume, 9);
 	assert_int_equal(site.flags, UKP_SITE_INTERNAL);
 }
 
