@@ -132,6 +132,7 @@ static void optimize_later(struct broker *b, unsigned int ms)
 
 static void optimize_now(struct broker *b)
 {
+	enum optimize_left left;
 	uint64_t count;
 
 	if (read(optimize_fd(b->target), &count, sizeof(count)) > 0)
@@ -139,8 +140,11 @@ static void optimize_now(struct broker *b)
 	if (!b->optimize_at || now_ms() < b->optimize_at || b->launched)
 		return;
 	b->optimize_at = 0;
+	left = optimize_on(b->target);
+	if (left == OPTIMIZE_MORE)
+		b->optimize_at = now_ms() + 1;
 	/* Each try is a stop: less and less often, and not for ever. */
-	if (optimize_on(b->target) && b->optimize_tries < OPTIMIZE_TRIES)
+	if (left == OPTIMIZE_LATER && b->optimize_tries < OPTIMIZE_TRIES)
 		b->optimize_at = now_ms() + (OPTIMIZE_MS << ++b->optimize_tries);
 }
 
@@ -224,8 +228,6 @@ static void handle_client(struct broker *b, struct client *c, bool *left)
 		close_client(b, c, &r, left);
 		return;
 	}
-	if (q.type != PROTO_OPEN && q.type != PROTO_LIST)
-		optimize_off(b->target, &err);
 	serve_request(c, &q, &r, &pass_fd);
 	if (q.type != PROTO_OPEN && q.type != PROTO_LIST)
 		optimize_later(b, OPTIMIZE_MS);

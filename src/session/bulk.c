@@ -336,7 +336,7 @@ static void disarm_unwanted(struct target *t, struct site **s, size_t n)
 	size_t i, out = 0;
 
 	for (i = 0; i < n; i++)
-		if (s[i]->armed && !site_wanted(s[i]))
+		if (s[i]->armed && !s[i]->jumped && !site_wanted(s[i]))
 			s[out++] = s[i];
 	qsort(s, out, sizeof(*s), site_by_addr);
 	pages_disarm(t, s, out);

@@ -156,12 +156,13 @@ int chan_stop(struct chan *c, struct err *err)
 	struct probe *p;
 	int ret;
 
+	/* One byte each, for which nobody has to stand still, or could be made to. */
 	bulk_stop(c, NULL);
+	for (p = c->probes; p; p = p->next_mine)
+		probe_unplant(p);
 	ret = target_hold(t, err);
 	if (ret)
 		return ret == -ESRCH ? 0 : ret;
-	for (p = c->probes; p; p = p->next_mine)
-		probe_unplant(p);
 	ret = chan_mute(c, err);
 	target_release(t);
 	return ret == -ESRCH ? 0 : ret;

@@ -22,7 +22,7 @@
 #include "session/modules.h"
 #include "session/sites.h"
 
-#define MAX_JUMPS 4096 /* written in one stop */
+#define MAX_JUMPS 256 /* written in one stop, which stays below a millisecond or so */
 
 struct optimizer {
 	struct modules *modules;
@@ -179,10 +179,11 @@ static bool wants_jump(struct target *t, struct site *s)
 	       modules_ready(t->optimizer->modules, sym_module_of(t->sym, s->addr));
 }
 
-static void set_resume(struct target *t, const struct site *s, uint64_t to)
+static void set_resume(struct target *t, struct site *s, uint64_t to)
 {
 	struct ukp_site *shared = target_at(t, s->off);
 
+	s->resumes = to != 0;
 	__atomic_store_n(&shared->resume, to, __ATOMIC_RELEASE);
 }
 
@@ -261,16 +262,18 @@ static bool write_jumps(struct target *t)
 {
 	uint64_t *ip;
 	bool again = false;
-	size_t i, n;
+	size_t i, n, done = 0;
 
 	if (leave_contexts(t, &ip, &n))
 		return true;
-
-	for (i = 0; i < t->nr_sites; i++) {
+	for (i = 0; i < t->nr_sites && done < MAX_JUMPS; i++) {
 		struct site *s = t->sites[i];
 
-		if (!wants_jump(t, s) || !s->detour)
+		/* Only those whose traps take the long way since before the threads were settled.
+		 */
+		if (!wants_jump(t, s) || !s->detour || !s->resumes)
 			continue;
+		done++;
 		/* Contexts on stacks may lead into the window, later is better then. */
 		if (leads_inside(s, ip, n) || !clear_window(t, s))
 			again = true;
@@ -281,65 +284,61 @@ static bool write_jumps(struct target *t)
 	return again;
 }
 
-bool optimize_on(struct target *t)
+enum optimize_left optimize_on(struct target *t)
 {
 	struct err err = ERR_INIT;
 	bool again = false;
+	size_t n;
 	int ret;
 
-	if (!t->optimizer || t->dead || target_hold(t, &err))
-		return false;
-	ret = target_begin(t, &err);
-	if (!ret) {
-		size_t n = prepare(t);
-
-		target_end(t);
-		ret = n ? chan_settle(t, &err) : 0;
-		if (!ret && n)
-			again = write_jumps(t);
-	}
+	if (!t->optimizer || t->dead)
+		return OPTIMIZE_DONE;
+	n = prepare(t);
+	if (!n || target_hold(t, &err))
+		return OPTIMIZE_DONE;
+	ret = chan_settle(t, &err);
+	if (!ret)
+		again = write_jumps(t);
 	target_release(t);
-	return again || ret == -EAGAIN;
+	if (again || ret == -EAGAIN)
+		return OPTIMIZE_LATER;
+	return n == MAX_JUMPS ? OPTIMIZE_MORE : OPTIMIZE_DONE;
 }
 
-static bool any_jump(const struct target *t)
+static void take_back(struct target *t, struct site *s)
 {
-	size_t i;
+	uint8_t bytes[5];
 
-	for (i = 0; i < t->nr_sites; i++)
-		if (t->sites[i]->jumped)
-			return true;
-	return false;
+	memcpy(bytes, s->detour->orig, sizeof(bytes));
+	bytes[0] = 0xcc;
+	inject_write(t->inject, s->addr, bytes, sizeof(bytes));
+	s->jumped = false;
 }
 
 int optimize_off(struct target *t, struct err *err)
 {
-	uint8_t bytes[5];
-	size_t i;
+	size_t i = 0, n;
 	int ret;
 
-	if (!t->optimizer || t->dead)
-		return 0;
-	/* The copy leads past what may be planted next inside the window. */
-	for (i = 0; i < t->nr_sites; i++)
-		if (t->sites[i]->detour)
-			set_resume(t, t->sites[i], 0);
-	if (!any_jump(t))
-		return 0;
-	ret = target_hold(t, err);
-	if (ret)
-		return ret == -ESRCH ? 0 : ret;
-	for (i = 0; i < t->nr_sites; i++) {
-		struct site *s = t->sites[i];
-
-		if (!s->jumped)
-			continue;
-		memcpy(bytes, s->detour->orig, sizeof(bytes));
-		bytes[0] = 0xcc;
-		inject_write(t->inject, s->addr, bytes, sizeof(bytes));
-		s->jumped = false;
+	while (t->optimizer && !t->dead) {
+		while (i < t->nr_sites && !t->sites[i]->jumped)
+			i++;
+		if (i == t->nr_sites)
+			break;
+		ret = target_hold(t, err);
+		if (ret)
+			return ret == -ESRCH ? 0 : ret;
+		for (n = 0; i < t->nr_sites && n < MAX_JUMPS; i++)
+			if (t->sites[i]->jumped) {
+				take_back(t, t->sites[i]);
+				n++;
+			}
+		target_release(t);
 	}
-	target_release(t);
+	/* The copy leads past what may be planted next inside the window. */
+	for (i = 0; t->optimizer && i < t->nr_sites; i++)
+		if (t->sites[i]->resumes)
+			set_resume(t, t->sites[i], 0);
 	return 0;
 }
 

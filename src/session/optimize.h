@@ -20,8 +20,14 @@ void optimize_close(struct target *t);
 int optimize_fd(const struct target *t);
 /* Ask for the target sets of all modules with probes; they may be there already. */
 void optimize_kick(struct target *t);
-/* Put jumps wherever they may be.  True: not all places could be reached now, try again soon. */
-bool optimize_on(struct target *t);
+enum optimize_left {
+	OPTIMIZE_DONE,
+	OPTIMIZE_MORE,  /* another stop brings more of them */
+	OPTIMIZE_LATER, /* a thread was in the way */
+};
+
+/* Put jumps where they may be, as many as one short stop allows. */
+enum optimize_left optimize_on(struct target *t);
 /* Back to breakpoints, everywhere. */
 int optimize_off(struct target *t, struct err *err);
 /* "jump", or "int3" and why; lives until the next call. */

@@ -99,7 +99,8 @@ static void disarm(struct target *t, struct site *s)
 {
 	unsigned char now;
 
-	if (!s->armed || inject_read(t->inject, s->addr, &now, 1))
+	/* A jump that could not be taken back stays until the end: it leads to no action. */
+	if (!s->armed || s->jumped || inject_read(t->inject, s->addr, &now, 1))
 		return;
 	if (now == 0xcc)
 		inject_write(t->inject, s->addr, &s->first, 1);

@@ -204,10 +204,27 @@ static int serve_simple(struct client *c, const struct proto_request *q, struct 
 	return ret ? fail(r, ret, &err) : 0;
 }
 
+static bool changes_text(uint32_t type)
+{
+	switch (type) {
+	case PROTO_ADD:
+	case PROTO_ADD_LATENCY:
+	case PROTO_ADD_COUNT:
+	case PROTO_START:
+	case PROTO_REMOVE:
+	case PROTO_ENABLE:
+	case PROTO_STOP:
+		return true;
+	default:
+		return false;
+	}
+}
+
 int serve_request(struct client *c, const struct proto_request *q, struct proto_reply *r,
                   int *pass_fd)
 {
 	struct err err = ERR_INIT;
+	int ret;
 
 	*pass_fd = -1;
 	r->ret = 0;
@@ -228,6 +245,13 @@ int serve_request(struct client *c, const struct proto_request *q, struct proto_
 		                      (err_set(&err, -ESRCH, "process %d is gone",
 		                               c->broker->target->pid),
 		                       &err));
+	/*
+	 * Changes start from breakpoints.  Taking probes out goes as far as it
+	 * can all the same: their actions are gone at least.
+	 */
+	ret = changes_text(q->type) ? optimize_off(c->broker->target, &err) : 0;
+	if (ret && q->type != PROTO_STOP && q->type != PROTO_REMOVE)
+		return fail(r, ret, &err);
 	switch (q->type) {
 	case PROTO_ADD:
 	case PROTO_ADD_LATENCY:

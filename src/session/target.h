@@ -39,6 +39,7 @@ struct site {
 	struct ukp_site plan;
 	/* The jump form, optimize.c. */
 	struct ukp_detour *detour; /* NULL: not made; addr, buf, jump, orig and map */
+	bool resumes;              /* traps go on in its copy */
 	bool jumped;               /* the jump is in the text */
 	const char *base;          /* why the base form stays; NULL: not looked at yet */
 };
