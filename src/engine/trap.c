@@ -62,7 +62,8 @@ int ukp_trap(int sig, struct ukp_siginfo *info, struct ukp_ucontext *uc)
 	if (!ukp_hit_run(&hit)) {
 		uint64_t copy = __atomic_load_n(&site->resume, __ATOMIC_ACQUIRE);
 
-		regs.ip = copy ? copy : site->slot;
+		/* A forked child has its own slots: a detour made since is not in them. */
+		regs.ip = copy && !(hit.flags & UKP_HIT_CHILD) ? copy : site->slot;
 	}
 	ukp_regs_to_uc(uc, &regs);
 	return resume(ctl, uc);

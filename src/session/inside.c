@@ -80,6 +80,23 @@ static bool in_agent(struct leave *l, uint64_t pc)
 	       (pc >= l->stubs_start && pc < l->stubs_end);
 }
 
+/* In the part of a detour that calls the engine? */
+static bool in_entry(struct leave *l, uint64_t pc)
+{
+	const struct ukp_site *s;
+	struct detour_copy c;
+	uint32_t i = 0, k;
+
+	while (in_slots(l, pc) && (s = leave_next_site(l, &i))) {
+		if (!s->detour || !leave_copy_detour(l, s, &c))
+			continue;
+		for (k = 0; k < c.detour.d.nr && k < UKP_WINDOW_INSNS; k++)
+			if (pc - c.detour.d.buf - c.detour.d.insn[k].entry < c.shape.len)
+				return true;
+	}
+	return false;
+}
+
 /*
  * From a detour's copies; a thread in an entry has registers in the frame and
  * walks on.  Only while the window has its own bytes.
@@ -155,7 +172,9 @@ static bool stack_needs_us(struct leave *l, uint64_t sp)
 			continue;
 		ctx[0] = w[i - 1];
 		ctx[1] = w[i];
-		if (in_agent(l, w[i]) || !to_original(l, &ctx[1], &ctx[0]))
+		if (l->stay)
+			needs = in_agent(l, w[i]) || in_entry(l, w[i]);
+		else if (in_agent(l, w[i]) || !to_original(l, &ctx[1], &ctx[0]))
 			needs = true;
 		else
 			inject_write(l->inject, (sp & ~7ull) + (i - 1) * 8, ctx, sizeof(ctx));
@@ -175,12 +194,13 @@ bool leave_busy(struct leave *l)
 		struct user_regs_struct regs = th->regs;
 		uint64_t pc = regs.rip, sp = regs.rsp;
 
-		if (in_slots(l, pc) && to_original(l, &pc, &sp)) {
+		if (!l->stay && in_slots(l, pc) && to_original(l, &pc, &sp)) {
 			regs.rip = pc;
 			regs.rsp = sp;
 			inject_set_regs(l->inject, i, &regs);
 		}
-		if (in_agent(l, pc) || in_slots(l, pc) || stack_needs_us(l, sp) ||
+		if (in_agent(l, pc) || (l->stay ? in_entry(l, pc) : in_slots(l, pc)) ||
+		    stack_needs_us(l, sp) ||
 		    inject_pending(l->inject, i, UKP_SIGTRAP, UKP_SI_KERNEL))
 			l->stuck++;
 	}
@@ -208,6 +228,26 @@ static int add_context(struct contexts *c, uint64_t ip)
 	return 0;
 }
 
+/*
+ * Where a context leads: to itself and, from a slot or a detour, to what is
+ * behind the instructions that were copied there.
+ */
+static int add_paths(struct target *t, struct contexts *c, uint64_t ip)
+{
+	int ret = add_context(c, ip);
+	size_t i;
+
+	for (i = 0; i < t->nr_sites && !ret; i++) {
+		const struct site *s = t->sites[i];
+
+		if (ip - s->plan.slot < UKP_SLOT_SIZE)
+			ret = add_context(c, s->addr + s->plan.len);
+		else if (s->detour && ip - s->detour->buf < s->detour->size)
+			ret = add_context(c, s->addr + s->detour->len);
+	}
+	return ret;
+}
+
 static int stack_contexts(struct target *t, uint64_t sp, struct contexts *c)
 {
 	const struct sym_map *m = sym_map_find(t->sym, sp);
@@ -226,7 +266,7 @@ static int stack_contexts(struct target *t, uint64_t sp, struct contexts *c)
 	n /= 8;
 	for (i = 0; i + 2 < n && !ret; i++)
 		if ((w[i + 2] & 0xffff) == 0x33 && w[i + 2] >> 48 == 0x2b)
-			ret = add_context(c, w[i]);
+			ret = add_paths(t, c, w[i]);
 	free(w);
 	return ret;
 }
@@ -237,8 +277,16 @@ int leave_contexts(struct target *t, uint64_t **ip, size_t *nr)
 	size_t i;
 	int ret = 0;
 
-	for (i = 0; i < inject_nr_threads(t->inject) && !ret; i++)
-		ret = stack_contexts(t, inject_thread_at(t->inject, i)->regs.rsp, &c);
+	for (i = 0; i < inject_nr_threads(t->inject) && !ret; i++) {
+		const struct user_regs_struct *regs = &inject_thread_at(t->inject, i)->regs;
+
+		ret = stack_contexts(t, regs->rsp, &c);
+		/* A thread's own place is one that it can be moved from. */
+		if (!ret)
+			ret = add_paths(t, &c, regs->rip);
+		if (!ret && c.n && c.ip[c.n - 1] == regs->rip)
+			c.n--;
+	}
 	if (ret)
 		free(c.ip);
 	*ip = ret ? NULL : c.ip;

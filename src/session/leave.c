@@ -310,7 +310,8 @@ bool target_busy(struct target *t)
 		           .sym = t->sym,
 		           .ctl = &t->own,
 		           .area = t->ctl,
-		           .len = t->own.next_free };
+		           .len = t->own.next_free,
+		           .stay = true };
 
 	find_ranges(&l);
 	return leave_busy(&l);

@@ -18,6 +18,7 @@ struct leave {
 	uint64_t text_start, text_end;
 	uint64_t stubs_start, stubs_end;
 	uint64_t chain_return;
+	bool stay; /* breakpoints are in: nobody is moved, slots and copies are no matter */
 	unsigned int stuck; /* threads in our code at the last look */
 };
 
@@ -35,7 +36,9 @@ const struct ukp_site *leave_next_site(struct leave *l, uint32_t *i);
 bool leave_copy_detour(struct leave *l, const struct ukp_site *s, struct detour_copy *c);
 /*
  * Is any thread inside our code?  Those that can be moved to the original code
- * are.  Only while the text has its own bytes, or breakpoints at most.
+ * are, unless they are to stay: only while the text has its own bytes, for at a
+ * breakpoint they would be counted once more.  With stay, only the engine and
+ * what calls it count.
  */
 bool leave_busy(struct leave *l);
 
