@@ -149,7 +149,7 @@ $(O)/bench/%: bench/%.c bench/child.c bench/uprobe.c bench/bench.h $(O)/test.a
 bench:
 	@scripts/deps.sh build
 	@$(MAKE) --no-print-directory -s $(O)/ukprobe $(O)/bench/target $(O)/bench/hits \
-		$(O)/bench/stop_time $(O)/bench/ring $(O)/bench/scale $(O)/bench/scale_target
+		$(O)/bench/stop_time $(O)/bench/jump $(O)/bench/ring $(O)/bench/scale $(O)/bench/scale_target
 	@O=$(O) bench/run.sh
 
 .PHONY: bench

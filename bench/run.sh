@@ -8,7 +8,10 @@ export UKPROBE
 
 echo "$(uname -m), $(uname -r), $(nproc) CPUs, $(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -1)"
 echo
-"$O/bench/hits" "$O/bench/target"
+# Breakpoints against breakpoints: without the jumps that would replace ours.
+UKPROBES_OPTIMIZATION=0 "$O/bench/hits" "$O/bench/target"
+echo
+"$O/bench/jump"
 echo
 "$O/bench/stop_time"
 echo
