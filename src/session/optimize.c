@@ -232,15 +232,20 @@ static bool clear_window(struct target *t, const struct site *s)
 	return true;
 }
 
+/* Asked before a thread is moved: what lies there may be another library's by now. */
+static bool has_breakpoint(struct target *t, const struct site *s)
+{
+	uint8_t now[5];
+
+	return !inject_read(t->inject, s->addr, now, sizeof(now)) && now[0] == 0xcc &&
+	       !memcmp(now + 1, s->detour->orig + 1, 4);
+}
+
 /* The tail first: the head makes it an instruction. */
 static bool write_jump(struct target *t, struct site *s)
 {
 	const struct ukp_detour *d = s->detour;
-	uint8_t now[5];
 
-	if (inject_read(t->inject, s->addr, now, sizeof(now)) || now[0] != 0xcc ||
-	    memcmp(now + 1, d->orig + 1, 4))
-		return false;
 	if (inject_write(t->inject, s->addr + 1, d->jump + 1, 4) ||
 	    inject_write(t->inject, s->addr, d->jump, 1))
 		return false;
@@ -275,7 +280,9 @@ static bool write_jumps(struct target *t)
 			continue;
 		done++;
 		/* Contexts on stacks may lead into the window, later is better then. */
-		if (leads_inside(s, ip, n) || !clear_window(t, s))
+		if (!has_breakpoint(t, s))
+			s->base = "the code has changed";
+		else if (leads_inside(s, ip, n) || !clear_window(t, s))
 			again = true;
 		else if (!write_jump(t, s))
 			s->base = "the code has changed";
@@ -305,14 +312,22 @@ enum optimize_left optimize_on(struct target *t)
 	return n == MAX_JUMPS ? OPTIMIZE_MORE : OPTIMIZE_DONE;
 }
 
-static void take_back(struct target *t, struct site *s)
+/* Only what is still ours is put back; a jump that could not be written over stays one. */
+static int take_back(struct target *t, struct site *s, struct err *err)
 {
-	uint8_t bytes[5];
+	uint8_t now[5], bytes[5];
+	int ret = 0;
 
-	memcpy(bytes, s->detour->orig, sizeof(bytes));
-	bytes[0] = 0xcc;
-	inject_write(t->inject, s->addr, bytes, sizeof(bytes));
-	s->jumped = false;
+	if (!inject_read(t->inject, s->addr, now, sizeof(now)) &&
+	    !memcmp(now, s->detour->jump, sizeof(now))) {
+		memcpy(bytes, s->detour->orig, sizeof(bytes));
+		bytes[0] = 0xcc;
+		ret = inject_write(t->inject, s->addr, bytes, sizeof(bytes));
+	}
+	s->jumped = ret != 0;
+	return ret ? err_set(err, ret, "cannot write code of process %d: %s", t->pid,
+	                     strerror(-ret))
+	           : 0;
 }
 
 int optimize_off(struct target *t, struct err *err)
@@ -328,12 +343,14 @@ int optimize_off(struct target *t, struct err *err)
 		ret = target_hold(t, err);
 		if (ret)
 			return ret == -ESRCH ? 0 : ret;
-		for (n = 0; i < t->nr_sites && n < MAX_JUMPS; i++)
+		for (n = 0; i < t->nr_sites && n < MAX_JUMPS && !ret; i++)
 			if (t->sites[i]->jumped) {
-				take_back(t, t->sites[i]);
+				ret = take_back(t, t->sites[i], err);
 				n++;
 			}
 		target_release(t);
+		if (ret)
+			return ret;
 	}
 	/* The copy leads past what may be planted next inside the window. */
 	for (i = 0; t->optimizer && i < t->nr_sites; i++)
