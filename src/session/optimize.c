@@ -64,9 +64,18 @@ int optimize_fd(const struct target *t)
 	return t->optimizer ? modules_fd(t->optimizer->modules) : -1;
 }
 
+/*
+ * A probe of our own is among its own: that of sigaction() changes the flow, which
+ * detours of this form do not honour.
+ */
 static bool is_ours(const struct site *s)
 {
-	return s->probes && s->probes->kind == PROBE_INTERNAL && !s->probes->next;
+	const struct probe *p;
+
+	for (p = s->probes; p; p = p->next)
+		if (p->kind == PROBE_INTERNAL)
+			return true;
+	return false;
 }
 
 void optimize_kick(struct target *t)
@@ -367,6 +376,7 @@ const char *optimize_form(const struct target *t, const struct site *s)
 		return "jump";
 	snprintf(text, sizeof(text), "int3: %s",
 	         s->base        ? s->base
+	         : is_ours(s)   ? "ukprobes has a probe of its own there"
 	         : t->optimizer ? "the jump is on its way"
 	                        : "optimization is off");
 	return text;
