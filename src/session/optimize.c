@@ -22,6 +22,8 @@
 #include "session/modules.h"
 #include "session/sites.h"
 
+static const char inside[] = "another probe is inside the jump's window";
+
 #define MAX_JUMPS 256 /* written in one stop, which stays below a millisecond or so */
 
 struct optimizer {
@@ -168,7 +170,7 @@ static const char *make_detour(struct target *t, struct site *s, struct err *err
 	if (why)
 		return why;
 	if (!alone(t, s, w.covered))
-		return "another probe is inside the jump's window";
+		return inside;
 	req.buf = slots_get_bytes(t->slots, s->addr, PLAN_DETOUR_MAX / 2, err);
 	if (!req.buf)
 		return "no address space near it";
@@ -210,7 +212,7 @@ static size_t prepare(struct target *t)
 		if (!s->detour)
 			s->base = make_detour(t, s, &err);
 		else if (!alone(t, s, s->detour->len > 5 ? s->detour->len : 5))
-			s->base = "another probe is inside the jump's window";
+			s->base = inside;
 		if (s->base)
 			continue;
 		/* From now on a trap takes the long way, by the copy. */
@@ -310,8 +312,10 @@ enum optimize_left optimize_on(struct target *t)
 	if (!t->optimizer || t->dead)
 		return OPTIMIZE_DONE;
 	n = prepare(t);
-	if (!n || target_hold(t, &err))
+	if (!n)
 		return OPTIMIZE_DONE;
+	if (target_hold(t, &err))
+		return t->dead ? OPTIMIZE_DONE : OPTIMIZE_LATER;
 	ret = chan_settle(t, &err);
 	if (!ret)
 		again = write_jumps(t);
@@ -362,9 +366,13 @@ int optimize_off(struct target *t, struct err *err)
 			return ret;
 	}
 	/* The copy leads past what may be planted next inside the window. */
-	for (i = 0; t->optimizer && i < t->nr_sites; i++)
+	for (i = 0; t->optimizer && i < t->nr_sites; i++) {
 		if (t->sites[i]->resumes)
 			set_resume(t, t->sites[i], 0);
+		/* The one inside may be the next to go. */
+		if (t->sites[i]->base == inside)
+			t->sites[i]->base = NULL;
+	}
 	return 0;
 }
 
