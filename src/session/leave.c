@@ -313,6 +313,8 @@ bool target_busy(struct target *t)
 		           .len = t->own.next_free,
 		           .stay = true };
 
+	/* A stack that is not in the last view would count as empty. */
+	sym_refresh(t->sym, NULL);
 	find_ranges(&l);
 	return leave_busy(&l);
 }
