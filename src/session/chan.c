@@ -133,6 +133,8 @@ int chan_settle(struct target *t, struct err *err)
 		if (tries > 20)
 			return -EAGAIN;
 		ret = inject_breathe(t->inject, us, err);
+		if (!ret)
+			ret = target_still_ours(t, err);
 		if (ret)
 			return ret;
 		us = us < 20000 ? us * 2 : us;

@@ -40,14 +40,15 @@
  * addresses is another program's.  The descriptor of the old memory reads
  * nothing then.
  */
-static bool still_ours(struct target *t)
+int target_still_ours(struct target *t, struct err *err)
 {
 	uint64_t magic;
 
-	if (!t->own.magic)
-		return true;
-	return !inject_read(t->inject, t->own.self, &magic, sizeof(magic)) &&
-	       magic == UKP_CTL_MAGIC;
+	if (!t->own.magic ||
+	    (!inject_read(t->inject, t->own.self, &magic, sizeof(magic)) && magic == UKP_CTL_MAGIC))
+		return 0;
+	t->dead = true;
+	return err_set(err, -ESRCH, "process %d has executed another program", t->pid);
 }
 
 int target_hold(struct target *t, struct err *err)
@@ -58,9 +59,10 @@ int target_hold(struct target *t, struct err *err)
 		return 0;
 	ret = t->dead ? err_set(err, -ESRCH, "process %d is gone", t->pid)
 	              : inject_seize(t->inject, err);
-	if (!ret && !still_ours(t)) {
-		inject_release(t->inject);
-		ret = err_set(err, -ESRCH, "process %d has executed another program", t->pid);
+	if (!ret) {
+		ret = target_still_ours(t, err);
+		if (ret)
+			inject_release(t->inject);
 	}
 	if (ret)
 		t->holds--;

@@ -160,6 +160,8 @@ int target_await_open(struct target *t, struct err *err);
 /* Stop all threads; nests. */
 int target_hold(struct target *t, struct err *err);
 void target_release(struct target *t);
+/* -ESRCH: it has executed another program, maybe while it ran on in between. */
+int target_still_ours(struct target *t, struct err *err);
 
 /* System calls in the target between the two; only while held; nests. */
 int target_begin(struct target *t, struct err *err);
