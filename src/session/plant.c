@@ -76,13 +76,14 @@ static int new_site(struct target *t, uint64_t addr, struct site **ret_s, struct
 /* Someone else's breakpoint, or a rewritten page, is not ours to cover. */
 static int arm(struct target *t, struct site *s, struct err *err)
 {
-	unsigned char now, int3 = 0xcc;
+	unsigned char now[UKP_INSN_MAX + 1], int3 = 0xcc;
 	int ret;
 
 	if (s->armed)
 		return 0;
-	ret = inject_read(t->inject, s->addr, &now, 1);
-	if (!ret && now != s->first)
+	/* All of it: the site may be as old as a library that was there before. */
+	ret = inject_read(t->inject, s->addr, now, s->plan.len);
+	if (!ret && memcmp(now, s->plan.orig, s->plan.len))
 		return err_set(err, -EBUSY, "the code at %#lx has changed, it is not probed",
 		               s->addr);
 	if (!ret)
