@@ -47,6 +47,10 @@ enum { UKP_SIGILL = 4, UKP_SIGTRAP = 5, UKP_SIGBUS = 7, UKP_SIGFPE = 8, UKP_SIGS
 	(1ull << (UKP_SIGILL - 1) | 1ull << (UKP_SIGTRAP - 1) | 1ull << (UKP_SIGBUS - 1) | \
 	 1ull << (UKP_SIGFPE - 1) | 1ull << (UKP_SIGSEGV - 1))
 
+/* Blocked, these end a thread that hits a probe: the trap, and faults of the engine's reads. */
+#define UKP_SIGNALS_OPEN \
+	(1ull << (UKP_SIGTRAP - 1) | 1ull << (UKP_SIGBUS - 1) | 1ull << (UKP_SIGSEGV - 1))
+
 #define UKP_SIG_DFL 0
 #define UKP_SIG_IGN 1
 

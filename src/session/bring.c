@@ -58,8 +58,9 @@ int target_await_open(struct target *t, struct err *err)
 
 /*
  * A breakpoint met with SIGTRAP blocked kills.  Threads that a library keeps
- * for itself with all signals blocked (jemalloc's, say) get SIGTRAP opened
- * while we are here; a main thread that blocks it will change its mask again.
+ * for itself with all signals blocked (jemalloc's, say) get SIGTRAP opened,
+ * and what a read in the jump form may raise, while we are here; a main thread that blocks it will
+ * change its mask again.
  */
 static int open_masks(struct target *t, struct err *err)
 {
@@ -86,7 +87,7 @@ static int open_masks(struct target *t, struct err *err)
 			t->own.nr_masks++;
 		memcpy(t->ctl->mask, t->own.mask, sizeof(t->own.mask));
 		t->ctl->nr_masks = t->own.nr_masks;
-		inject_set_mask(t->inject, i, mask & ~bit);
+		inject_set_mask(t->inject, i, mask & ~UKP_SIGNALS_OPEN);
 	}
 	return 0;
 }

@@ -143,18 +143,18 @@ static void restore_signals(struct leave *l)
 }
 
 /*
- * Close SIGTRAP again where a thread still has the mask that we opened, or has
+ * Close signals again where a thread still has the mask that we opened, or has
  * it from such a thread; one that changed its mask since has what it wants.
  */
 static void restore_masks(struct leave *l)
 {
-	uint64_t bit = 1ull << (UKP_SIGTRAP - 1);
 	uint32_t k, n = l->ctl->nr_masks;
 	size_t i;
 
 	for (i = 0; i < inject_nr_threads(l->inject); i++)
 		for (k = 0; k < n && k < UKP_NR_MASKS; k++)
-			if (inject_thread_at(l->inject, i)->sigblk == (l->ctl->mask[k] & ~bit))
+			if (inject_thread_at(l->inject, i)->sigblk ==
+			    (l->ctl->mask[k] & ~UKP_SIGNALS_OPEN))
 				inject_set_mask(l->inject, i, l->ctl->mask[k]);
 }
 
