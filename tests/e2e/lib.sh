@@ -97,6 +97,10 @@ user()
 {
 	[ "$(id -u)" = 0 ] || skip "needs root to become another user"
 	AS=(setpriv --reuid nobody --regid nogroup --clear-groups --)
+	# Who builds in a home directory need not let others in.
+	cp "$UKP" "$T/ukprobe"
+	UKP=$T/ukprobe
+	BUILT=$T
 }
 
 spawn()
