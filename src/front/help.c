@@ -54,8 +54,8 @@ static const char stat_usage[] =
 	"\n"
 	"Counts hits by place, inside the target, and prints a table in the end, most hit first.\n"
 	"\n"
-	"  DEF                 p PLACE             one place, or with SYM+* each instruction:\n"
-	"                                          what was executed of a function\n"
+	"  DEF                 p PLACE             one place; with [MOD:]GLOB+* each instruction:\n"
+	"                                          what was executed of functions\n"
 	"                      f [MOD:]GLOB        all functions that match; MOD:* a whole file\n"
 	"  -- CMD [ARG...]     start a command, with the probes in before main\n" PID
 	"      --for SECONDS   end after a time, fractions allowed\n"

@@ -3,6 +3,7 @@
  * The probe-definition language: text in, a checked event out.
  *
  *	p[:[GRP/]EVENT] PLACE [ARGS]
+ *	p[:[GRP/]EVENT] [MOD:]GLOB+* [ARGS]
  *	r[MAXACTIVE][:[GRP/]EVENT] PLACE [ARGS]
  *	f[MAXACTIVE][:[GRP/]EVENT] [MOD:]GLOB[%return] [ARGS]
  *
@@ -38,7 +39,7 @@ struct lang_field {
 enum lang_many {
 	LANG_ONE,
 	LANG_FUNCS, /* f: every function that matches place.sym, a glob */
-	LANG_INSNS, /* p SYM+*: every instruction of a function */
+	LANG_INSNS, /* p GLOB+*: every instruction of a function, or of all that match */
 };
 
 /* PLACE as parsed: exactly one of sym, addr, file. */
@@ -87,6 +88,13 @@ int lang_resolve(const struct lang_def *def, struct sym_proc *proc, uint64_t *ad
 typedef int (*lang_func_fn)(const struct sym_symbol *func, void *arg);
 int lang_resolve_all(const struct lang_def *def, struct sym_proc *proc, lang_func_fn fn, void *arg,
                      struct err *err);
+/*
+ * The code that a definition of instructions means, by address in each module
+ * and without overlaps.  GLOB * means all code of functions, with a name or not.
+ */
+typedef int (*lang_code_fn)(uint64_t start, uint64_t end, void *arg);
+int lang_resolve_code(const struct lang_def *def, struct sym_proc *proc, lang_code_fn fn, void *arg,
+                      struct err *err);
 /* Why nobody calls what this symbol names, or NULL. */
 const char *lang_no_entry(const struct sym_symbol *func);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * PLACE: [MOD:]SYM[+OFFS], 0xADDR, PATH:0xOFFSET, each with %return, and SYM+*;
+ * PLACE: [MOD:]SYM[+OFFS], 0xADDR, PATH:0xOFFSET, each with %return, and GLOB+*;
  * GLOB of f; and the event name that is made of it.  MOD may be a path with
  * colons in it, so the last colon separates.
  */

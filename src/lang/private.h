@@ -127,6 +127,10 @@ struct lang_value {
 int lang_parse_fetch(const struct lang_def *def, struct lang_arg *arg, struct slice body,
                      int column, struct lang_value *val, struct err *err);
 
+/* many.c */
+/* Does a definition mean all functions that match, not one by its name? */
+bool lang_is_glob(const struct lang_def *def);
+
 /* resolve.c */
 int lang_resolve_data(const struct lang_def *def, const struct lang_arg *arg, struct sym_proc *proc,
                       uint64_t *addr, struct err *err);

@@ -314,7 +314,7 @@ int lang_resolve(const struct lang_def *def, struct sym_proc *proc, uint64_t *ad
 	bool signal = false;
 	int ret = 0;
 
-	if (def->many == LANG_FUNCS)
+	if (lang_is_glob(def))
 		return resolve_first(def, proc, addr, func, err);
 	*addr = pl->addr;
 	if (pl->kind == LANG_SYM)

@@ -60,19 +60,20 @@ static int take_one(struct gather *g, const struct lang_def *def, struct err *er
 	return ret ? ret : take(addr, NULL, g);
 }
 
+static int take_code(uint64_t start, uint64_t end, void *arg)
+{
+	struct gather *g = arg;
+
+	return survey_insns(g->survey, start, end, take, g);
+}
+
 static int gather(struct gather *g, const struct lang_def *def, struct err *err)
 {
-	struct sym_symbol func;
-	uint64_t addr;
-	int ret;
-
 	switch (def->many) {
 	case LANG_FUNCS:
 		return lang_resolve_all(def, g->t->sym, take_func, g, err);
 	case LANG_INSNS:
-		ret = lang_resolve(def, g->t->sym, &addr, &func, err);
-		return ret ? ret
-		           : survey_insns(g->survey, func.addr, func.addr + func.size, take, g);
+		return lang_resolve_code(def, g->t->sym, take_code, g, err);
 	default:
 		return take_one(g, def, err);
 	}

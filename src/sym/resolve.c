@@ -239,3 +239,48 @@ int sym_for_each_func(struct sym_proc *p, struct sym_module *module, const char 
 	}
 	return 0;
 }
+
+/* Symbols and FDEs merged: the next of both that begins first. */
+static bool next_range(const struct symtab *t, const struct fdes *f, size_t *k, size_t *i,
+                       uint64_t *start, uint64_t *end)
+{
+	while (*k < t->nr && !t->sym[*k].func)
+		++*k;
+	if (*k == t->nr && *i == f->nr)
+		return false;
+	if (*i == f->nr || (*k < t->nr && t->sym[*k].addr < f->fde[*i].start)) {
+		*start = t->sym[*k].addr;
+		*end = *start + t->sym[*k].size;
+		++*k;
+	} else {
+		*start = f->fde[*i].start;
+		*end = f->fde[*i].end;
+		++*i;
+	}
+	return true;
+}
+
+int sym_for_each_range(struct sym_proc *p, struct sym_module *module,
+                       int (*fn)(uint64_t start, uint64_t end, void *arg), void *arg)
+{
+	uint64_t start, end;
+	int r = 0;
+
+	for (size_t n = 0; n < p->nr_live && !r; n++) {
+		struct sym_module *m = p->modules[n];
+		size_t k = 0, i = 0;
+		uint64_t upto = 0;
+
+		if (module && m != module)
+			continue;
+		while (!r && next_range(module_symbols(m), module_fdes(m), &k, &i, &start, &end)) {
+			if (start < upto)
+				start = upto;
+			if (start >= end)
+				continue;
+			upto = end;
+			r = fn(start + m->bias, end + m->bias, arg);
+		}
+	}
+	return r;
+}

@@ -99,6 +99,13 @@ int sym_original(struct sym_proc *p, uint64_t addr, void *buf, size_t len);
 int sym_for_each_func(struct sym_proc *p, struct sym_module *module, const char *glob,
                       int (*fn)(const struct sym_symbol *sym, void *arg), void *arg);
 
+/*
+ * Calls fn for the ranges that are functions, by symbols or by .eh_frame: of each
+ * module by address and without overlaps; stops on nonzero.
+ */
+int sym_for_each_range(struct sym_proc *p, struct sym_module *module,
+                       int (*fn)(uint64_t start, uint64_t end, void *arg), void *arg);
+
 /* Up to max names near a misspelt one, best first; returns how many. */
 size_t sym_suggest(struct sym_proc *p, struct sym_module *module, const char *name,
                    const char **out, size_t max);

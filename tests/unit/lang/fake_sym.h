@@ -76,7 +76,6 @@ static const struct sym_symbol fake_symbols[] = {
 	F(LIBC, "malloc", 0x7f0000001000, 0x100, true),
 	F(LOADER, "malloc", 0x7f1000001000, 0x100, false),
 	F(LOADER, "_dl_start", 0x7f1000002000, 0x100, false),
-	F(LIBC, "restore", 0x7f0000003000, 0x10, false),
 	{ .module = &fake_modules[LIBC],
 	  .name = "memcpy",
 	  .addr = 0x7f0000002000,
@@ -91,6 +90,7 @@ static const struct sym_symbol fake_symbols[] = {
 	  .func = true,
 	  .ifunc = true,
 	  .global = true },
+	F(LIBC, "restore", 0x7f0000003000, 0x10, false),
 	D(EXE, "jiffies", 0x410000, 8),
 	D(EXE, "linux_banner", 0x410100, 64),
 	D(EXE, "linux_proc_banner", 0x410200, 64),
@@ -176,6 +176,24 @@ int sym_for_each_func(struct sym_proc *p, struct sym_module *module, const char 
 		if (s->func && (!module || s->module == module) &&
 		    (!glob || !fnmatch(glob, s->name, 0)))
 			ret = fn(s, arg);
+	}
+	return ret;
+}
+
+int sym_for_each_range(struct sym_proc *p, struct sym_module *module,
+                       int (*fn)(uint64_t start, uint64_t end, void *arg), void *arg)
+{
+	uint64_t upto = 0;
+	int ret = 0;
+
+	(void)p;
+	for (size_t i = 0; i < NR(fake_symbols) && !ret; i++) {
+		const struct sym_symbol *s = &fake_symbols[i];
+
+		if (!s->func || (module && s->module != module) || s->addr < upto)
+			continue;
+		upto = s->addr + s->size;
+		ret = fn(s->addr, upto, arg);
 	}
 	return ret;
 }

@@ -174,6 +174,44 @@ static void every_instruction_of_a_function_is_meant_by_a_star(void **state)
 	refuses("p vfs_read+* $arg1", -EINVAL, 13, "$arg* can be used only");
 }
 
+static int sum_code(uint64_t start, uint64_t end, void *arg)
+{
+	*(uint64_t *)arg += end - start;
+	return 0;
+}
+
+static uint64_t code_of(const char *text)
+{
+	struct err err = ERR_INIT;
+	struct lang_def *def;
+	uint64_t bytes = 0;
+
+	assert_int_equal(lang_parse(&def, text, &err), 0);
+	assert_int_equal(lang_resolve_code(def, NULL, sum_code, &bytes, &err), 0);
+	lang_free(def);
+	return bytes;
+}
+
+static void a_glob_with_a_star_means_all_code_that_matches(void **state)
+{
+	struct err err = ERR_INIT;
+	struct lang_def *def;
+	uint64_t bytes = 0;
+
+	(void)state;
+	shows("p prog:vfs_*+*", "p:ukprobes/p_prog_vfs___all prog:vfs_*+*");
+	shows("p libc.so.6:*+*", "p:ukprobes/p_libc_so_6___all libc.so.6:*+*");
+	lands("p prog:vfs_*+*", 0x401000, "vfs_read");
+	refuses("p nosuch:*+*", -ENOENT, 2, "no module 'nosuch' is mapped");
+	assert_int_equal(code_of("p vfs_read+*"), 0x370);
+	assert_int_equal(code_of("p prog:vfs_*+*"), 0x770);
+	assert_int_equal(code_of("p name_sho?+*"), 0x80); /* two of one name */
+	assert_int_equal(code_of("p libc.so.6:*+*"), 0x1b0);
+	assert_int_equal(lang_parse(&def, "p zz*+*", &err), 0);
+	assert_int_equal(lang_resolve_code(def, NULL, sum_code, &bytes, &err), -EINVAL);
+	lang_free(def);
+}
+
 struct seen {
 	uint64_t addr[8];
 	size_t nr;
@@ -319,6 +357,7 @@ int main(void)
 		cmocka_unit_test(f_takes_all_functions_of_a_name_or_glob),
 		cmocka_unit_test(f_is_named_and_shown_as_the_kernel_does_it),
 		cmocka_unit_test(every_instruction_of_a_function_is_meant_by_a_star),
+		cmocka_unit_test(a_glob_with_a_star_means_all_code_that_matches),
 		cmocka_unit_test(all_functions_are_handed_out_with_those_that_have_no_entry),
 		cmocka_unit_test(what_the_kernel_does_not_log_still_gets_a_sentence),
 		cmocka_unit_test(a_trailing_newline_and_a_comment_are_no_part_of_the_definition),

@@ -206,6 +206,36 @@ static void functions_are_listed_by_address_and_by_glob(void **state)
 	sym_close(p);
 }
 
+struct walked {
+	uint64_t upto, bytes;
+	size_t nr, back;
+};
+
+static int walk(uint64_t start, uint64_t end, void *arg)
+{
+	struct walked *w = arg;
+
+	w->back += start < w->upto || end <= start;
+	w->upto = end;
+	w->bytes += end - start;
+	w->nr++;
+	return 0;
+}
+
+static void code_is_handed_out_once_and_in_order(void **state)
+{
+	struct sym_proc *p = open_proc(getpid());
+	struct sym_module *libc = sym_module_find(p, "libc");
+	struct walked w = { 0 };
+
+	assert_int_equal(sym_for_each_range(p, libc, walk, &w), 0);
+	assert_int_equal(w.back, 0);
+	assert_true(w.nr > 1000);
+	/* Most functions of libc have no name there but the debug symbols'. */
+	assert_true(w.bytes > 500000);
+	sym_close(p);
+}
+
 static void a_library_is_named_behind_its_function(void **state)
 {
 	struct sym_proc *p = open_proc(getpid());
@@ -232,6 +262,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_plt_holds_no_functions, help_setup,
 		                                help_teardown),
 		cmocka_unit_test(functions_are_listed_by_address_and_by_glob),
+		cmocka_unit_test(code_is_handed_out_once_and_in_order),
 		cmocka_unit_test(a_library_is_named_behind_its_function),
 	};
 
