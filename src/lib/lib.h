@@ -18,6 +18,7 @@
 #include "base/err.h"
 #include "engine/hit.h"
 #include "lib/hit/hit.h"
+#include "patch/poke.h"
 #include "patch/slots.h"
 #include "sym/sym.h"
 
@@ -42,6 +43,8 @@ int own_init(struct err *err);
 int own_read(uint64_t addr, void *buf, size_t len);
 /* Text too; afterwards every core has seen it. */
 int own_write(uint64_t addr, const void *buf, size_t len);
+/* Several bytes of code that runs meanwhile: see patch/poke.h.  Under the lock, after own_init(). */
+int own_poke(struct poke *v, size_t n);
 uint32_t own_alloc(size_t size); /* in the control area; 0: full */
 struct slots *own_slots(void);
 void vec_init(void);
@@ -55,6 +58,8 @@ void site_unlink(struct lib_site *s, struct kprobe *p);
 bool site_has(const struct lib_site *s, const struct kprobe *p);
 /* Text as the enabled probes want it. */
 int site_update(struct lib_site *s, struct err *err);
+/* Whoever traps at addr, where no probe may be, goes on at to. */
+int site_divert(uint64_t addr, uint64_t to);
 /* Probes that the engine needs for itself. */
 int site_plant_internal(struct err *err);
 

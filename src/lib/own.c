@@ -73,6 +73,42 @@ int own_write(uint64_t addr, const void *buf, size_t len)
 	return ret;
 }
 
+static int poke_read(void *arg, uint64_t addr, void *buf, size_t len)
+{
+	ssize_t n = pread(*(int *)arg, buf, len, (off_t)addr);
+
+	return n == (ssize_t)len ? 0 : n < 0 ? -errno : -EIO;
+}
+
+static int poke_write(void *arg, uint64_t addr, const void *buf, size_t len)
+{
+	ssize_t n = pwrite(*(int *)arg, buf, len, (off_t)addr);
+
+	return n == (ssize_t)len ? 0 : n < 0 ? -errno : -EIO;
+}
+
+static int poke_sync(void *arg)
+{
+	return syscall(SYS_membarrier, SYNC_CORE, 0, 0) ? -errno : 0;
+}
+
+static int poke_divert(void *arg, uint64_t addr, uint64_t to)
+{
+	return site_divert(addr, to);
+}
+
+int own_poke(struct poke *v, size_t n)
+{
+	static const struct poke_ops ops = { poke_read, poke_write, poke_sync, poke_divert };
+	int fd = open("/proc/self/mem", O_RDWR | O_CLOEXEC), ret;
+
+	if (fd < 0)
+		return -errno;
+	ret = poke_text(&ops, &fd, v, n);
+	close(fd);
+	return ret;
+}
+
 uint32_t own_alloc(size_t size)
 {
 	uint32_t off = ukp_lib_ctl->next_free;

@@ -28,8 +28,9 @@ static struct lib_site **site_of_slot(uint64_t slot)
 struct lib_site *site_find(uint64_t addr)
 {
 	struct ukp_site *us = ukp_lib_ctl ? ukp_site_find(ukp_lib_ctl, addr) : NULL;
+	struct lib_site **at = us ? site_of_slot(us->slot) : NULL;
 
-	return us ? __atomic_load_n(site_of_slot(us->slot), __ATOMIC_ACQUIRE) : NULL;
+	return at ? __atomic_load_n(at, __ATOMIC_ACQUIRE) : NULL;
 }
 
 static struct ukp_site_table *table(void)
@@ -37,12 +38,13 @@ static struct ukp_site_table *table(void)
 	return ukp_lib_ctl->sites ? ukp_ctl_at(ukp_lib_ctl, ukp_lib_ctl->sites) : NULL;
 }
 
-/* Whether this ukp_site is the one in force for its address. */
+/* Whether this ukp_site is the one in force for its address; diverted ones always are. */
 static bool in_force(uint32_t off)
 {
 	struct ukp_site *us = ukp_ctl_at(ukp_lib_ctl, off);
+	struct lib_site **at = site_of_slot(us->slot);
 
-	return (*site_of_slot(us->slot))->site == us;
+	return !at || (*at)->site == us;
 }
 
 /* Room for one more entry.  Those in force come first in the new table, too. */
@@ -167,6 +169,32 @@ static int new_site(uint64_t addr, bool post, struct lib_site **ret_s, struct er
 		return ret;
 	}
 	*ret_s = s;
+	return 0;
+}
+
+/* A site of no probe: its slot is wherever the trap goes on. */
+int site_divert(uint64_t addr, uint64_t to)
+{
+	struct ukp_site *us = ukp_site_find(ukp_lib_ctl, addr);
+	uint32_t off;
+
+	if (us) {
+		/* A probe's site knows better. */
+		if (site_of_slot(us->slot))
+			return -EBUSY;
+		__atomic_store_n(&us->slot, to, __ATOMIC_RELEASE);
+		return 0;
+	}
+	if (table_grow())
+		return -ENOSPC;
+	off = own_alloc(sizeof(*us));
+	if (!off)
+		return -ENOSPC;
+	us = ukp_ctl_at(ukp_lib_ctl, off);
+	us->addr = addr;
+	us->slot = to;
+	table()->used++;
+	area_table_put(table(), table()->mask, addr, off);
 	return 0;
 }
 
