@@ -43,7 +43,8 @@ int own_init(struct err *err);
 int own_read(uint64_t addr, void *buf, size_t len);
 /* Text too; afterwards every core has seen it. */
 int own_write(uint64_t addr, const void *buf, size_t len);
-/* Several bytes of code that runs meanwhile: see patch/poke.h.  Under the lock, after own_init(). */
+/* Several bytes of code that runs meanwhile: see patch/poke.h.  Under the lock, after own_init().
+ */
 int own_poke(struct poke *v, size_t n);
 uint32_t own_alloc(size_t size); /* in the control area; 0: full */
 struct slots *own_slots(void);
