@@ -8,7 +8,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "sym/facts.h"
+#include "patch/target_set.h"
 
 struct module_set {
 	struct module_set *next;
@@ -31,55 +31,6 @@ struct modules {
 	int fd;
 	bool stop;
 };
-
-static size_t read_data(void *arg, uint64_t addr, void *buf, size_t len)
-{
-	return sym_facts_read(arg, addr, buf, len);
-}
-
-static bool bare_stack(void *arg, uint64_t pc)
-{
-	return sym_facts_bare_stack(arg, pc);
-}
-
-/* The same facts in the planner's words. */
-static struct plan_targets *compute(struct sym_facts *f)
-{
-	struct plan_module pm = { .nr_code = f->nr_code,
-		                  .nr_funcs = f->nr_funcs,
-		                  .nr_relocs = f->nr_relocs,
-		                  .extra = f->extra,
-		                  .nr_extra = f->nr_extra,
-		                  .fixed = f->fixed,
-		                  .read = read_data,
-		                  .bare_stack = bare_stack,
-		                  .arg = f };
-	struct plan_code *code = calloc(f->nr_code + 1, sizeof(*code));
-	struct plan_bounds *func = calloc(f->nr_funcs + 1, sizeof(*func));
-	struct plan_reloc *reloc = calloc(f->nr_relocs + 1, sizeof(*reloc));
-	struct plan_targets *targets = NULL;
-	size_t i;
-
-	if (code && func && reloc) {
-		for (i = 0; i < f->nr_code; i++)
-			code[i] = (struct plan_code){ f->code[i].addr, f->code[i].bytes,
-				                      f->code[i].size };
-		for (i = 0; i < f->nr_funcs; i++)
-			func[i] = (struct plan_bounds){ f->func[i].start, f->func[i].end,
-				                        f->func[i].part };
-		for (i = 0; i < f->nr_relocs; i++)
-			reloc[i] = (struct plan_reloc){ f->reloc[i].place, f->reloc[i].target };
-		pm.code = code;
-		pm.func = func;
-		pm.reloc = reloc;
-		if (plan_targets_new(&targets, &pm))
-			targets = NULL;
-	}
-	free(code);
-	free(func);
-	free(reloc);
-	return targets;
-}
 
 static struct module_set *next_work(struct modules *m)
 {
@@ -109,10 +60,8 @@ static void *work(void *arg)
 		}
 		facts = s->facts;
 		pthread_mutex_unlock(&m->lock);
-		if (facts && !sym_facts_load(facts, NULL))
-			targets = compute(facts);
 		if (facts)
-			sym_facts_free(facts);
+			targets = target_set_make(facts);
 		pthread_mutex_lock(&m->lock);
 		s->facts = NULL;
 		s->targets = targets;
