@@ -18,6 +18,7 @@ struct ukp_ctl;
 uint64_t ukp_arch_clock(void);
 /* The CPU this runs on; a hint that may be stale at once. */
 uint32_t ukp_arch_cpu(const struct ukp_ctl *ctl);
+uint32_t ukp_arch_cpu_by(bool rdpid); /* whether the CPU has that instruction */
 
 /*
  * Copy memory that may not be there.  Returns the number of bytes that were

@@ -12,7 +12,7 @@ uint64_t ukp_arch_clock(void)
 	return (uint64_t)hi << 32 | lo;
 }
 
-uint32_t ukp_arch_cpu(const struct ukp_ctl *ctl)
+uint32_t ukp_arch_cpu_by(bool rdpid)
 {
 	uint64_t v;
 
@@ -20,11 +20,16 @@ uint32_t ukp_arch_cpu(const struct ukp_ctl *ctl)
 	 * Linux keeps node << 12 | cpu both in IA32_TSC_AUX, which rdpid reads,
 	 * and in the limit of this GDT entry, which serves older CPUs.
 	 */
-	if (ctl->flags & UKP_CTL_RDPID)
+	if (rdpid)
 		__asm__ volatile("rdpid %0" : "=r"(v));
 	else
 		__asm__ volatile("lsl %1, %0" : "=r"(v) : "r"(0x7bul) : "cc");
 	return v & 0xfff;
+}
+
+uint32_t ukp_arch_cpu(const struct ukp_ctl *ctl)
+{
+	return ukp_arch_cpu_by(ctl->flags & UKP_CTL_RDPID);
 }
 
 long ukp_arch_syscall(long nr, long a, long b, long c, long d)
