@@ -44,6 +44,15 @@ uint32_t ukp_rethook_index(const struct ukp_ctl *ctl, uint64_t addr)
 	return (uint32_t)index;
 }
 
+struct ukp_instance *ukp_rethook_owner(const struct ukp_ctl *ctl, uint64_t frame, uint64_t word)
+{
+	uint32_t index = ukp_rethook_index(ctl, word);
+	struct ukp_instance *inst = index == UINT32_MAX ? NULL : &instances(ctl)[index];
+
+	/* A copied stack shows stubs of another life: keep off. */
+	return inst && inst->state == UKP_INST_LIVE && inst->frame == frame ? inst : NULL;
+}
+
 /* The frame's word: what the call pushed, or a stub that is already there. */
 static bool read_frame(struct ukp_hit *hit, uint64_t *word)
 {
@@ -57,49 +66,56 @@ static bool read_frame(struct ukp_hit *hit, uint64_t *word)
 struct ukp_instance *ukp_rethook_get(struct ukp_hit *hit, ukp_action_fn fn, uint64_t ctx,
                                      enum ukp_miss *why)
 {
-	struct ukp_instance *inst;
+	struct ukp_instance *inst, *owner;
 	uint64_t word;
-	uint32_t owner, index;
+	uint32_t index;
 
 	*why = UKP_MISS_FRAME;
 	if (!read_frame(hit, &word))
 		return NULL;
-	owner = ukp_rethook_index(hit->ctl, word);
-	if (owner != UINT32_MAX) {
-		/* A copied stack shows stubs of another life: keep off. */
-		inst = &instances(hit->ctl)[owner];
-		if (inst->state != UKP_INST_LIVE || inst->frame != hit->regs->sp)
-			return NULL;
-		word = inst->ret_addr;
-	}
+	owner = ukp_rethook_owner(hit->ctl, hit->regs->sp, word);
+	if (!owner && ukp_rethook_index(hit->ctl, word) != UINT32_MAX)
+		return NULL;
 	*why = UKP_MISS_ARENA;
 	index = ukp_objpool_pop(pool(hit->ctl), hit->cpu);
 	if (index == UKP_OBJPOOL_NONE)
 		return NULL;
 	inst = &instances(hit->ctl)[index];
-	inst->ret_addr = word;
+	inst->ret_addr = owner ? owner->ret_addr : word;
 	inst->frame = hit->regs->sp;
 	inst->fn = (uint64_t)fn;
 	inst->ctx = ctx;
-	inst->func = hit->site->addr;
+	inst->func = hit->site ? hit->site->addr : 0;
 	inst->tsc = hit->tsc;
 	inst->thread = hit->flags & UKP_HIT_NOREAD ? 0 : ukp_arch_thread();
 	inst->flags = hit->flags;
-	inst->chain = owner == UINT32_MAX ? 0 : owner + 1;
+	inst->chain = 0;
 	return inst;
+}
+
+/*
+ * The frame as it is now: since ukp_rethook_get() a handler may have hooked it,
+ * unwound it, or given it another return address.
+ */
+static struct ukp_instance *look_again(struct ukp_hit *hit, struct ukp_instance *inst)
+{
+	uint64_t word = *(volatile uint64_t *)inst->frame;
+
+	if (ukp_rethook_index(hit->ctl, word) == UINT32_MAX)
+		inst->ret_addr = word;
+	return ukp_rethook_owner(hit->ctl, inst->frame, word);
 }
 
 void ukp_rethook_hook(struct ukp_hit *hit, struct ukp_instance *inst)
 {
-	struct ukp_instance *all = instances(hit->ctl), *owner;
-	uint32_t index = inst - all;
+	struct ukp_instance *owner = look_again(hit, inst);
+	uint32_t index = inst - instances(hit->ctl);
 
-	if (!inst->chain) {
+	if (!owner) {
 		__atomic_store_n(&inst->state, UKP_INST_LIVE, __ATOMIC_RELEASE);
 		*(volatile uint64_t *)inst->frame = ukp_rethook_stub(hit->ctl, index);
 		return;
 	}
-	owner = &all[inst->chain - 1];
 	inst->chain = owner->chain;
 	__atomic_store_n(&inst->state, UKP_INST_CHAIN, __ATOMIC_RELEASE);
 	__atomic_store_n(&owner->chain, index + 1, __ATOMIC_RELEASE);
@@ -143,11 +159,12 @@ void ukp_return(struct pt_regs *regs, uint64_t stub_ra)
 	finish(&hit, owner, ukp_hit_alive(ctl));
 }
 
-/*
- * The unwinder is about to walk this thread's stack: give it the true return
- * addresses of all frames that are still to come.
- */
-int ukp_unwind_hit(struct ukp_hit *hit, uint64_t ctx)
+static bool word_is(const struct ukp_instance *inst, uint64_t stub)
+{
+	return *(volatile uint64_t *)inst->frame == stub;
+}
+
+void ukp_rethook_flush(struct ukp_hit *hit, uint64_t from, uint64_t to, uint64_t sp)
 {
 	struct ukp_ctl *ctl = hit->ctl;
 	struct ukp_instance *all = instances(ctl);
@@ -159,15 +176,25 @@ int ukp_unwind_hit(struct ukp_hit *hit, uint64_t ctx)
 	/* fresh may run past the end by the number of threads that found none. */
 	for (i = 0; i < n && i < ctl->nr_instances && thread; i++) {
 		struct ukp_instance *inst = &all[i];
+		uint64_t stub = ukp_rethook_stub(ctl, i);
 
-		if (inst->state != UKP_INST_LIVE || inst->thread != thread ||
-		    inst->frame < hit->regs->sp ||
-		    *(volatile uint64_t *)inst->frame != ukp_rethook_stub(ctl, i))
+		if (inst->state != UKP_INST_LIVE || inst->thread != thread || inst->frame < from ||
+		    inst->frame >= to || (inst->frame >= sp && !word_is(inst, stub)))
 			continue;
-		*(volatile uint64_t *)inst->frame = inst->ret_addr;
+		if (inst->frame >= sp)
+			*(volatile uint64_t *)inst->frame = inst->ret_addr;
 		drop.flags = UKP_HIT_UNWOUND;
 		finish(&drop, inst, !(hit->flags & UKP_HIT_CHILD));
 	}
+}
+
+/*
+ * The unwinder is about to walk this thread's stack: give it the true return
+ * addresses of all frames that are still to come.
+ */
+int ukp_unwind_hit(struct ukp_hit *hit, uint64_t ctx)
+{
+	ukp_rethook_flush(hit, hit->regs->sp, UINT64_MAX, hit->regs->sp);
 	return 0;
 }
 

@@ -32,6 +32,15 @@ uint64_t ukp_rethook_stub(const struct ukp_ctl *ctl, uint32_t index);
 /* The instance whose stub this is; UINT32_MAX: no stub. */
 uint32_t ukp_rethook_index(const struct ukp_ctl *ctl, uint64_t addr);
 
+/* Whose stub the word at frame is; NULL: nobody's, or that of another frame. */
+struct ukp_instance *ukp_rethook_owner(const struct ukp_ctl *ctl, uint64_t frame, uint64_t word);
+/*
+ * Ends the hit's thread's calls whose frames are in [from, to), counted as
+ * unwound.  Those from sp on get their return addresses back; those below are
+ * dead already (longjmp), their words are somebody else's.
+ */
+void ukp_rethook_flush(struct ukp_hit *hit, uint64_t from, uint64_t to, uint64_t sp);
+
 /* From ukp_return_entry; sets regs->ip to the true return address. */
 void ukp_return(struct pt_regs *regs, uint64_t stub_ra);
 void ukp_return_entry(void);
