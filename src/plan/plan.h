@@ -20,7 +20,7 @@ enum plan_refusal {
 	PLAN_NOT_BOUNDARY,  /* -EILSEQ: inside an instruction */
 	PLAN_BREAKPOINT,    /* -EILSEQ: int3, int1 or int n is there already */
 	PLAN_STACK_SEGMENT, /* -EINVAL: mov ss / pop ss */
-	PLAN_OUT_OF_REACH,  /* -ENOSPC: a rip operand can't be reached from the slot */
+	PLAN_OUT_OF_REACH,  /* -ENOSPC: a rip operand can't be had from where the copy is */
 	PLAN_STACK_CALL,    /* -EOPNOTSUPP: call through memory that its own push overwrites,
 	                       or call *%rsp */
 	PLAN_BRANCH_PREFIX, /* -EOPNOTSUPP: 16-bit branch, rep loope or loopne */
@@ -110,9 +110,14 @@ struct plan_request {
  * another meaning the call faults, at addr + len by the map.  Control flow ignores post: its caller
  *emulates with plan_emulate().
  *
- * No copy uses a register or changes a flag.  A call through memory pushes
- * before it reads: operands that count from rsp and would be overwritten are
- * refused, others that point below rsp can't be seen here.
+ * No copy changes a flag, or a register that it doesn't restore.  A call through
+ * memory pushes before it reads: operands that count from rsp and would be
+ * overwritten are refused, others that point below rsp can't be seen here.
+ *
+ * A rip operand that is more than 2 GiB away from the slot is reached through a
+ * register that the instruction doesn't use, kept below the red zone meanwhile
+ * (UKP_PC_SAVED).  That needs a stack; an instruction that reads or writes rsp
+ * itself is refused there.
  */
 enum plan_refusal plan_copy(const struct plan_request *req, uint8_t out[UKP_SLOT_SIZE],
                             struct ukp_site *site);
@@ -132,9 +137,5 @@ void plan_emulate(const struct plan_insn *insn, uint64_t addr, struct pt_regs *r
  */
 unsigned int plan_touches(const struct plan_insn *insn, const struct pt_regs *regs, uint64_t fsbase,
                           uint64_t gsbase, uint64_t addr[2]);
-
-/* The original pc and sp for a pc inside a site's slot; false if it is no boundary. */
-bool plan_original(const struct ukp_site *site, uint64_t pc, uint64_t sp, uint64_t *orig_pc,
-                   uint64_t *orig_sp);
 
 #endif

@@ -130,15 +130,16 @@ static bool to_original(struct leave *l, uint64_t *pc, uint64_t *sp)
 {
 	const struct ukp_site *s = slot_site(l, *pc);
 	struct ukp_site copy;
-	uint64_t orig_pc, orig_sp;
+	struct ukp_site_frame frame;
 
 	if (!s)
 		return from_detour(l, pc, sp);
 	copy = *s;
-	if (copy.npc > UKP_SITE_PCS || !plan_original(&copy, *pc, *sp, &orig_pc, &orig_sp))
+	if (copy.npc > UKP_SITE_PCS || !ukp_site_frame(&copy, *pc, *sp, &frame) ||
+	    (frame.flags & UKP_PC_SAVED))
 		return false;
-	*pc = orig_pc;
-	*sp = orig_sp;
+	*pc = frame.pc;
+	*sp = frame.sp;
 	return true;
 }
 

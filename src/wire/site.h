@@ -17,6 +17,7 @@
 #ifndef UKP_WIRE_SITE_H
 #define UKP_WIRE_SITE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define UKP_INSN_MAX 15
@@ -25,7 +26,7 @@
 
 /*
  * One boundary: at slot + off the original thread would have pc = addr +
- * delta and sp = sp + sp_adj.
+ * delta and sp = sp + sp_adj, its registers as they are but for one, perhaps.
  */
 struct ukp_pc {
 	uint8_t off;
@@ -36,6 +37,8 @@ struct ukp_pc {
 
 #define UKP_PC_BEFORE 1 /* the original instruction has not run yet */
 #define UKP_PC_AFTER 2  /* it has */
+#define UKP_PC_SAVED 8  /* the word at sp is what register number flags >> 4 would have */
+#define UKP_PC_REG_SHIFT 4
 
 enum {
 	UKP_SITE_CONTROL = 1,  /* changes control flow: no fall-through exit */
@@ -63,5 +66,37 @@ struct ukp_site {
 	uint32_t shape;  /* struct ukp_detour_shape of its entries */
 	struct ukp_pc pc[UKP_SITE_PCS];
 };
+
+struct ukp_site_frame {
+	uint64_t pc, sp; /* the original ones */
+	uint32_t flags;  /* UKP_PC_* */
+	uint32_t reg;    /* SAVED: the register that is in memory, as the hardware numbers it */
+};
+
+/*
+ * What a thread at pc in a slot, with sp, would be in the original code.
+ * False: no boundary.  Calls nothing and touches only its arguments: it is used
+ * in signal handlers and on sites that lie in memory shared with a target.
+ */
+static inline bool ukp_site_frame(const struct ukp_site *site, uint64_t pc, uint64_t sp,
+                                  struct ukp_site_frame *frame)
+{
+	unsigned int npc = site->npc < UKP_SITE_PCS ? site->npc : UKP_SITE_PCS;
+
+	if (pc - site->slot >= UKP_SLOT_SIZE)
+		return false;
+	for (unsigned int i = 0; i < npc; i++) {
+		const struct ukp_pc *p = &site->pc[i];
+
+		if (pc - site->slot != p->off)
+			continue;
+		frame->pc = site->addr + (uint64_t)(int64_t)p->delta;
+		frame->sp = sp + (uint64_t)(int64_t)p->sp_adj;
+		frame->flags = p->flags & ((1u << UKP_PC_REG_SHIFT) - 1);
+		frame->reg = p->flags >> UKP_PC_REG_SHIFT;
+		return true;
+	}
+	return false;
+}
 
 #endif

@@ -46,13 +46,13 @@ static void check_exit(const struct walk *w, uint64_t to, unsigned int off)
 {
 	const uint64_t next = w->site->addr + w->site->len;
 	const uint64_t inside = to - w->site->slot;
-	uint64_t pc, sp;
+	struct ukp_site_frame f;
 
 	if (to == next || is_post(w, to) || (direct(w) && to == w->insn.target))
 		return;
 	CHECK(inside < w->site->slot_len && inside > off);
-	CHECK(plan_original(w->site, to, 0, &pc, &sp));
-	CHECK(pc == w->insn.target);
+	CHECK(ukp_site_frame(w->site, to, 0, &f));
+	CHECK(f.pc == w->insn.target);
 }
 
 /* One generated instruction at off; returns the offset behind it and behind its quad. */
@@ -61,7 +61,8 @@ static unsigned int step(const struct walk *w, unsigned int off)
 	const uint8_t *p = w->out + off;
 	ZydisDecodedInstruction z;
 	ZydisDecoder d;
-	uint64_t to, pc, sp;
+	struct ukp_site_frame f;
+	uint64_t to;
 
 	ZydisDecoderInit(&d, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
 	CHECK(ZYAN_SUCCESS(
@@ -74,8 +75,8 @@ static unsigned int step(const struct walk *w, unsigned int off)
 		check_exit(w, to, off);
 		if (p[1] == 0x15) {
 			CHECK(is_post(w, to));
-			CHECK(plan_original(w->site, w->site->slot + off + 6, 0, &pc, &sp));
-			CHECK(sp == 136 && pc == w->site->addr + w->site->len);
+			CHECK(ukp_site_frame(w->site, w->site->slot + off + 6, 0, &f));
+			CHECK(f.sp == 136 && f.pc == w->site->addr + w->site->len);
 		}
 		return off + 14;
 	}
@@ -93,15 +94,15 @@ static void check_copy(const struct walk *w)
 	CHECK(!memcmp(s->orig, w->req->code, s->len));
 	CHECK(!(s->flags & UKP_SITE_CONTROL) == (w->insn.flow == PLAN_FLOW_NONE));
 	while (off < s->slot_len) {
-		uint64_t pc, sp;
+		struct ukp_site_frame f;
 
-		if (!plan_original(s, s->slot + off, 0, &pc, &sp)) {
+		if (!ukp_site_frame(s, s->slot + off, 0, &f)) {
 			/* int3 behind a stub is no place to be */
 			CHECK(w->out[off] == 0xcc && off + 1 == s->slot_len);
 			off++;
 			continue;
 		}
-		CHECK(off || (pc == s->addr && sp == 0));
+		CHECK(off || (f.pc == s->addr && f.sp == 0));
 		entries++;
 		off = step(w, off);
 	}
@@ -110,7 +111,11 @@ static void check_copy(const struct walk *w)
 		CHECK(w->out[off] == 0xcc);
 	for (unsigned int i = 0; i < s->npc; i++) {
 		CHECK(i == 0 || s->pc[i].off > s->pc[i - 1].off);
-		CHECK(s->pc[i].flags == UKP_PC_BEFORE || s->pc[i].flags == UKP_PC_AFTER);
+		uint8_t flags = s->pc[i].flags & 15;
+
+		CHECK((flags & ~UKP_PC_SAVED) == UKP_PC_BEFORE ||
+		      (flags & ~UKP_PC_SAVED) == UKP_PC_AFTER);
+		CHECK(!(s->pc[i].flags >> UKP_PC_REG_SHIFT) || (flags & UKP_PC_SAVED));
 	}
 	CHECK(s->npc >= entries);
 }
@@ -128,8 +133,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint8_t out[UKP_SLOT_SIZE];
 	struct plan_request req;
 	struct input in;
+	struct ukp_site_frame f;
 	struct walk w;
-	uint64_t pc, sp;
 
 	if (size < sizeof(in))
 		return 0;
@@ -159,6 +164,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	plan_boundary(data, size, in.addr, in.addr + in.at);
 	site.npc = in.npc;
-	plan_original(&site, in.slot + (in.at & 127), in.post, &pc, &sp);
+	ukp_site_frame(&site, in.slot + (in.at & 127), in.post, &f);
 	return 0;
 }

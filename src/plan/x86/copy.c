@@ -20,6 +20,7 @@ enum plan_refusal plan_copy(const struct plan_request *req, uint8_t out[UKP_SLOT
 		.addr = req->addr,
 		.exit = req->post ? GEN_POST : GEN_BACK,
 		.post = req->post,
+		.scratch = true,
 	};
 	enum plan_refusal why;
 

@@ -10,8 +10,9 @@
  *	call		push $next; [movl $hi,4(%rsp);] jmp target or operand
  *	exit		jmp next, or lea -128(%rsp),%rsp; call post; int3,
  *			or nothing where the next copy follows
+ *	far operand	see far.c
  *
- * next is the original next pc.  No form uses a register or changes a flag.
+ * next is the original next pc.  No form here uses a register or changes a flag.
  * Each jump is "jmp rel32", or "jmp *0(%rip); .quad to" where that can't reach.
  * gen_mark() is called at each instruction boundary that is generated; the map
  * that this gives is complete, which the fuzzers check by decoding.
@@ -85,20 +86,21 @@ void gen_jump(struct gen *g, uint64_t to)
 	}
 }
 
-/* The instruction went straight on. */
-static void leave(struct gen *g)
+void gen_leave(struct gen *g, unsigned int words)
 {
 	int32_t rel;
 
 	if (g->exit == GEN_FALL)
 		return;
-	gen_mark(g, g->next, 0, UKP_PC_AFTER);
+	gen_mark(g, g->next, words, UKP_PC_AFTER);
 	if (g->exit == GEN_BACK) {
 		gen_jump(g, g->next);
 		return;
 	}
-	GEN(g, 0x48, 0x8d, 0x64, 0x24, 0x80);
-	gen_mark(g, g->next, 16, UKP_PC_AFTER);
+	if (!words) {
+		GEN(g, 0x48, 0x8d, 0x64, 0x24, 0x80);
+		gen_mark(g, g->next, 16, UKP_PC_AFTER);
+	}
 	if (gen_reaches(g, g->post, 5, &rel)) {
 		GEN(g, 0xe8);
 		gen_put32(g, (uint32_t)rel);
@@ -153,7 +155,7 @@ static void copy_syscall(struct gen *g)
 		GEN(g, 0x48, 0xb9);
 		gen_put64(g, g->next);
 	}
-	leave(g);
+	gen_leave(g, 0);
 }
 
 /* A branch was not taken: its post handler, if any, is emulated for. */
@@ -270,13 +272,17 @@ void gen_insn(struct gen *g)
 {
 	g->next = g->addr + g->x.p.len;
 	gen_mark(g, g->addr, 0, UKP_PC_BEFORE);
+	if (g->scratch && gen_is_far(g)) {
+		gen_far(g);
+		return;
+	}
 	switch (g->x.p.flow) {
 	case PLAN_FLOW_NONE:
 		if (g->x.p.is_syscall) {
 			copy_syscall(g);
 		} else {
 			copy(g);
-			leave(g);
+			gen_leave(g, 0);
 		}
 		break;
 	case PLAN_FLOW_JMP:

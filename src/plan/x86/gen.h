@@ -39,6 +39,7 @@ struct gen {
 	uint64_t addr, next;
 	enum gen_exit exit;
 	uint64_t post;
+	bool scratch; /* the map can say that a register is in memory: far operands can be had */
 };
 
 void gen_put(struct gen *g, const void *bytes, unsigned int n);
@@ -52,6 +53,11 @@ void gen_mark(struct gen *g, uint64_t orig, unsigned int words, unsigned int fla
 /* Displacement to an address from the end of n more bytes. */
 bool gen_reaches(const struct gen *g, uint64_t to, unsigned int n, int32_t *rel);
 void gen_jump(struct gen *g, uint64_t to);
+/* The way on from g->next, sp being words lower than the original. */
+void gen_leave(struct gen *g, unsigned int words);
+/* Is the rip operand of the copy out of reach?  gen_far() generates all of it then (far.c). */
+bool gen_is_far(const struct gen *g);
+void gen_far(struct gen *g);
 /* Code that does what g->x at g->addr would do there, marks included. */
 void gen_insn(struct gen *g);
 

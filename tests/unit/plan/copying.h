@@ -71,11 +71,11 @@ static inline void expect_moved(const uint8_t *code, size_t n, uint64_t addr, ui
 /* At off, a thread with sp stands at pc with sp + adj. */
 static inline void expect_pc(const struct copied *c, unsigned int off, uint64_t pc, int adj)
 {
-	uint64_t got_pc = 0, got_sp = 0;
+	struct ukp_site_frame f = { 0 };
 
-	assert_true(plan_original(&c->site, c->site.slot + off, 0x8000, &got_pc, &got_sp));
-	assert_int_equal(got_pc, pc);
-	assert_int_equal(got_sp, 0x8000 + (uint64_t)(int64_t)adj);
+	assert_true(ukp_site_frame(&c->site, c->site.slot + off, 0x8000, &f));
+	assert_int_equal(f.pc, pc);
+	assert_int_equal(f.sp, 0x8000 + (uint64_t)(int64_t)adj);
 }
 
 #endif

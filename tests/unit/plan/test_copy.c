@@ -65,6 +65,72 @@ static void an_eip_operand_reaches_from_anywhere(void **state)
 	                  0x10, 0, 0, 0, 0, 0, 0));
 }
 
+#define TAKE_RSI 0x48, 0x8d, 0x64, 0x24, 0x80, 0x56, 0x48, 0xbe
+#define GIVE_RSI 0x5e, 0x48, 0x8d, 0xa4, 0x24, 0x80, 0, 0, 0
+#define FAR_BACK(n) 0xff, 0x25, 0, 0, 0, 0, n, 0x10, 0, 0, 0, 0, 0, 0
+
+static void an_operand_out_of_reach_goes_through_a_register(void **state)
+{
+	/* mov 0x2000,%eax becomes mov 0(%rsi),%eax */
+	expect_moved(BYTES(0x8b, 0x05, 0xfa, 0x0f, 0, 0), ADDR, HIGH, 0,
+	             INTO(TAKE_RSI, 0, 0x20, 0, 0, 0, 0, 0, 0, 0x8b, 0x86, 0, 0, 0, 0, GIVE_RSI,
+	                  FAR_BACK(6)));
+	/* it makes room for the post handler, too */
+	expect_moved(BYTES(0x8b, 0x05, 0xfa, 0x0f, 0, 0), ADDR, HIGH, HIGH + 0x1000,
+	             INTO(TAKE_RSI, 0, 0x20, 0, 0, 0, 0, 0, 0, 0x8b, 0x86, 0, 0, 0, 0, 0x5e, 0xe8,
+	                  0xe4, 0x0f, 0, 0, 0xcc));
+}
+
+/* What is made of an instruction that is far away from its operand. */
+static void expect_far(const uint8_t *code, size_t n, const uint8_t *want, size_t want_n,
+                       uint8_t push)
+{
+	struct copied c = copy_to(code, n, ADDR, HIGH, 0);
+
+	assert_int_equal(c.why, PLAN_OK);
+	assert_int_equal(n, want_n);
+	assert_int_equal(c.out[5], push);
+	assert_memory_equal(c.out + 16, want, n);
+	assert_int_equal(c.out[16 + n], push + 8);
+}
+
+static void the_register_is_one_that_the_instruction_does_not_use(void **state)
+{
+	/* mov %rsi,m; mov %dil,m; lock cmpxchg16b m; div m; xsave m */
+	expect_far(BYTES(0x48, 0x89, 0x35, 0, 0, 0, 0), INTO(0x48, 0x89, 0xb7, 0, 0, 0, 0), 0x57);
+	expect_far(BYTES(0x40, 0x88, 0x3d, 0, 0, 0, 0), INTO(0x40, 0x88, 0xbe, 0, 0, 0, 0), 0x56);
+	expect_far(BYTES(0xf0, 0x48, 0x0f, 0xc7, 0x0d, 0, 0, 0, 0),
+	           INTO(0xf0, 0x48, 0x0f, 0xc7, 0x8e, 0, 0, 0, 0), 0x56);
+	expect_far(BYTES(0x48, 0xf7, 0x35, 0, 0, 0, 0), INTO(0x48, 0xf7, 0xb6, 0, 0, 0, 0), 0x56);
+	expect_far(BYTES(0x0f, 0xae, 0x25, 0, 0, 0, 0), INTO(0x0f, 0xae, 0xa6, 0, 0, 0, 0), 0x56);
+	/* mulx m,%rsi,%rdi; andn m,%rsi,%rdi: in vvvv, too */
+	expect_far(BYTES(0xc4, 0xe2, 0xc3, 0xf6, 0x35, 0, 0, 0, 0),
+	           INTO(0xc4, 0xe2, 0xc3, 0xf6, 0xb3, 0, 0, 0, 0), 0x53);
+	expect_far(BYTES(0xc4, 0xe2, 0xc8, 0xf2, 0x3d, 0, 0, 0, 0),
+	           INTO(0xc4, 0xe2, 0xc8, 0xf2, 0xbb, 0, 0, 0, 0), 0x53);
+	/* the upper bit of the base, which rip doesn't have: REX, VEX, EVEX */
+	expect_far(BYTES(0x49, 0x89, 0x05, 0, 0, 0, 0), INTO(0x48, 0x89, 0x86, 0, 0, 0, 0), 0x56);
+	expect_far(BYTES(0xc4, 0xc1, 0x7d, 0x6f, 0x05, 0, 0, 0, 0),
+	           INTO(0xc4, 0xe1, 0x7d, 0x6f, 0x86, 0, 0, 0, 0), 0x56);
+	expect_far(BYTES(0xc5, 0xfd, 0x6f, 0x05, 0, 0, 0, 0),
+	           INTO(0xc5, 0xfd, 0x6f, 0x86, 0, 0, 0, 0), 0x56);
+	expect_far(BYTES(0x62, 0xd1, 0xfd, 0x48, 0x6f, 0x05, 0, 0, 0, 0),
+	           INTO(0x62, 0xf1, 0xfd, 0x48, 0x6f, 0x86, 0, 0, 0, 0), 0x56);
+}
+
+static void a_far_slot_jumps_and_calls_through_memory_by_a_return(void **state)
+{
+	/* jmp *0x2000; call *%fs:0x2000 */
+	expect_moved(BYTES(0xff, 0x25, 0xfa, 0x0f, 0, 0), ADDR, HIGH, 0,
+	             INTO(TAKE_RSI, 0, 0x20, 0, 0, 0, 0, 0, 0, 0x48, 0x8b, 0x36, 0x48, 0x87, 0x34,
+	                  0x24, 0xc2, 0x80, 0));
+	expect_moved(BYTES(0x64, 0xff, 0x15, 0xf9, 0x0f, 0, 0), HIGH + ADDR, ADDR, 0,
+	             INTO(0x48, 0x8d, 0xa4, 0x24, 0x78, 0xff, 0xff, 0xff, 0x56, 0x48, 0xbe, 0, 0x20,
+	                  0, 0, 0, 0x7f, 0, 0, 0x64, 0x48, 0x8b, 0x36, 0x48, 0x87, 0x34, 0x24, 0xc7,
+	                  0x84, 0x24, 0x88, 0, 0, 0, 7, 0x10, 0, 0, 0xc7, 0x84, 0x24, 0x8c, 0, 0, 0,
+	                  0, 0x7f, 0, 0, 0xc2, 0x80, 0));
+}
+
 static void a_far_slot_jumps_back_through_memory(void **state)
 {
 	expect_moved(BYTES(0x90), ADDR, HIGH, 0,
@@ -216,7 +282,7 @@ static void fields_that_are_not_the_planners_stay(void **state)
 
 static void a_refusal_writes_nothing(void **state)
 {
-	const uint8_t code[] = { 0x8b, 0x05, 0, 0, 0, 0 };
+	const uint8_t code[] = { 0xff, 0x35, 0, 0, 0, 0 };
 	const struct plan_request req = { code, sizeof(code), ADDR, HIGH, 0 };
 	struct ukp_site site, before;
 	uint8_t out[UKP_SLOT_SIZE], out_before[UKP_SLOT_SIZE];
@@ -240,6 +306,9 @@ int main(void)
 		cmocka_unit_test(an_immediate_behind_a_rip_operand_stays),
 		cmocka_unit_test(an_operand_without_rip_is_left_alone),
 		cmocka_unit_test(an_eip_operand_reaches_from_anywhere),
+		cmocka_unit_test(an_operand_out_of_reach_goes_through_a_register),
+		cmocka_unit_test(the_register_is_one_that_the_instruction_does_not_use),
+		cmocka_unit_test(a_far_slot_jumps_and_calls_through_memory_by_a_return),
 		cmocka_unit_test(a_far_slot_jumps_back_through_memory),
 		cmocka_unit_test(a_jump_goes_straight_to_its_target),
 		cmocka_unit_test(a_conditional_jump_is_widened),

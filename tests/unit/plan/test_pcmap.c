@@ -4,9 +4,9 @@
 
 static void expect_nothing(const struct copied *c, unsigned int off)
 {
-	uint64_t pc, sp;
+	struct ukp_site_frame f;
 
-	assert_false(plan_original(&c->site, c->site.slot + off, 0, &pc, &sp));
+	assert_false(ukp_site_frame(&c->site, c->site.slot + off, 0, &f));
 }
 
 static void the_start_of_the_slot_is_the_probed_address(void **state)
@@ -41,6 +41,35 @@ static void a_pushed_return_address_has_not_happened_yet(void **state)
 	assert_int_equal(c.site.npc, 3);
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(c.site.pc[i].flags, UKP_PC_BEFORE);
+}
+
+static void expect_saved(const struct copied *c, unsigned int off, uint32_t flags, uint32_t reg)
+{
+	struct ukp_site_frame f = { 0 };
+
+	assert_true(ukp_site_frame(&c->site, c->site.slot + off, 0, &f));
+	assert_int_equal(f.flags, flags);
+	assert_int_equal(f.reg, reg);
+}
+
+static void a_borrowed_register_is_told(void **state)
+{
+	/* mov m,%rsi by way of %rdi */
+	struct copied c = copy_to(BYTES(0x48, 0x8b, 0x35, 0, 0, 0, 0), ADDR, HIGH, 0);
+
+	expect_pc(&c, 0, ADDR, 0);
+	expect_pc(&c, 5, ADDR, 128);
+	expect_pc(&c, 6, ADDR, 136);
+	expect_pc(&c, 16, ADDR, 136);
+	expect_pc(&c, 23, ADDR + 7, 136);
+	expect_pc(&c, 24, ADDR + 7, 128);
+	expect_pc(&c, 32, ADDR + 7, 0);
+	assert_int_equal(c.site.npc, 7);
+	expect_saved(&c, 5, UKP_PC_BEFORE, 0);
+	expect_saved(&c, 6, UKP_PC_BEFORE | UKP_PC_SAVED, 7);
+	expect_saved(&c, 16, UKP_PC_BEFORE | UKP_PC_SAVED, 7);
+	expect_saved(&c, 23, UKP_PC_AFTER | UKP_PC_SAVED, 7);
+	expect_saved(&c, 24, UKP_PC_AFTER, 0);
 }
 
 static void a_taken_branch_stands_at_its_target(void **state)
@@ -107,6 +136,7 @@ int main(void)
 		cmocka_unit_test(the_start_of_the_slot_is_the_probed_address),
 		cmocka_unit_test(an_address_inside_an_instruction_is_none),
 		cmocka_unit_test(a_pushed_return_address_has_not_happened_yet),
+		cmocka_unit_test(a_borrowed_register_is_told),
 		cmocka_unit_test(a_taken_branch_stands_at_its_target),
 		cmocka_unit_test(a_restarted_system_call_stands_at_the_syscall),
 		cmocka_unit_test(the_post_stub_knows_what_it_took_from_the_stack),

@@ -39,7 +39,7 @@ struct trial {
 };
 
 struct tally {
-	unsigned long run, fault, branch, post, far, emulated, refused, again;
+	unsigned long run, fault, branch, post, far, borrowed, emulated, refused, again;
 };
 
 static struct tally tally;
@@ -275,6 +275,29 @@ static inline void trial_forgive(uint64_t at, const uint8_t *stack)
 			*(uint8_t *)(at + i) = stack[at + i - STACK];
 }
 
+/* Does the copy keep a register below the red zone? */
+static inline bool trial_borrows(const struct ukp_site *site)
+{
+	for (unsigned int i = 0; i < site->npc; i++)
+		if (site->pc[i].flags & UKP_PC_SAVED)
+			return true;
+	return false;
+}
+
+/* Where a thread at pc, with o's registers, is in the original. */
+static inline bool trial_original(const struct ukp_site *site, uint64_t pc, struct outcome *o)
+{
+	struct ukp_site_frame f;
+
+	if (!ukp_site_frame(site, pc, o->cpu.gpr[4], &f))
+		return false;
+	if (f.flags & UKP_PC_SAVED)
+		memcpy(&o->cpu.gpr[f.reg], (void *)o->cpu.gpr[4], 8);
+	o->cpu.pc = f.pc;
+	o->cpu.gpr[4] = f.sp;
+	return true;
+}
+
 /* What came out of the slot, told as if it had happened in place. */
 static inline bool trial_translate(const struct trial *t, const struct ukp_site *site,
                                    struct outcome *b, const uint8_t *stack)
@@ -285,8 +308,7 @@ static inline bool trial_translate(const struct trial *t, const struct ukp_site 
 	    (site->flags & UKP_SITE_POST)) {
 		memcpy(&ra, (void *)b->cpu.gpr[4], 8);
 		trial_forgive(b->cpu.gpr[4], stack);
-		if (ra - site->slot >= site->slot_len ||
-		    !plan_original(site, ra, b->cpu.gpr[4], &b->cpu.pc, &b->cpu.gpr[4]))
+		if (ra - site->slot >= site->slot_len || !trial_original(site, ra, b))
 			return false;
 		b->cpu.pc++;
 		tally.post++;
@@ -294,9 +316,7 @@ static inline bool trial_translate(const struct trial *t, const struct ukp_site 
 	}
 	if (b->cpu.pc - t->slot >= UKP_SLOT_SIZE)
 		return true;
-	if (b->signo == SIGTRAP)
-		return false;
-	return plan_original(site, b->cpu.pc, b->cpu.gpr[4], &b->cpu.pc, &b->cpu.gpr[4]);
+	return b->signo != SIGTRAP && trial_original(site, b->cpu.pc, b);
 }
 
 static inline bool trial_emulate(const struct trial *t, const struct plan_insn *insn,
@@ -372,8 +392,11 @@ static inline bool trial_run(struct trial *t, uint64_t fsbase)
 	tally.fault += a.signo != SIGTRAP;
 	tally.branch += insn.flow != PLAN_FLOW_NONE;
 	tally.far += t->slot - t->addr + 0x80000000UL > 0xffffffffUL;
+	tally.borrowed += trial_borrows(&site);
 	if (!trial_translate(t, &site, &b, stack))
 		return trial_bad(t, "place in the slot", &a, &b);
+	for (unsigned int i = 0; trial_borrows(&site) && i < 2; i++)
+		trial_forgive(t->cpu.gpr[4] - 128 - 8 - 8 * i, stack);
 	if (memcmp(&a.cpu, &b.cpu, sizeof(a.cpu)) || a.signo != b.signo)
 		return trial_bad(t, "registers", &a, &b);
 	if (a.signo == SIGSEGV && a.fault != b.fault)
@@ -413,9 +436,9 @@ static inline bool trial_decode(struct trial *t, const uint8_t *code, unsigned i
 static inline void trial_report(const char *what)
 {
 	printf("%s: %lu executed (%lu faults, %lu branches, %lu post stubs, %lu out of reach, "
-	       "%lu emulated), %lu refused\n",
-	       what, tally.run, tally.fault, tally.branch, tally.post, tally.far, tally.emulated,
-	       tally.refused);
+	       "%lu with a borrowed register, %lu emulated), %lu refused\n",
+	       what, tally.run, tally.fault, tally.branch, tally.post, tally.far, tally.borrowed,
+	       tally.emulated, tally.refused);
 	if (tally.again)
 		printf("%lu runs repeated: #UD where an int3 is\n", tally.again);
 	memset(&tally, 0, sizeof(tally));
