@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Is there nothing but the return address on the stack?  CFA programs are run
- * for the rule of the CFA alone.
+ * Where the caller's frame begins, and whether there is nothing but the return
+ * address on the stack.  CFA programs are run for the rule of the CFA alone.
  *
  * The run of the last question is kept, so that questions in ascending order
  * cost one pass over each program.  A program that doesn't make sense leaves an
@@ -217,15 +217,22 @@ static size_t find(const struct facts *f, uint64_t pc)
 	return SIZE_MAX;
 }
 
-bool facts_bare_stack(struct facts *f, uint64_t pc)
+const struct cfa_rule *facts_cfa(struct facts *f, uint64_t pc)
 {
 	struct cfa_run *r = &f->cfa;
 	size_t i = find(f, pc);
 
 	if (i == SIZE_MAX)
-		return false;
+		return NULL;
 	if (i != r->fde || pc < r->loc)
 		start_run(f, i);
 	run(f, r, pc);
-	return !r->c.bad && r->rule.known && r->rule.reg == REG_RSP && r->rule.off == 8;
+	return !r->c.bad && r->rule.known ? &r->rule : NULL;
+}
+
+bool facts_bare_stack(struct facts *f, uint64_t pc)
+{
+	const struct cfa_rule *rule = facts_cfa(f, pc);
+
+	return rule && rule->reg == REG_RSP && rule->off == 8;
 }

@@ -87,12 +87,23 @@ static int by_value(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
+static int by_func(const void *a, const void *b)
+{
+	const struct sym_facts_pad *x = a, *y = b;
+
+	if (x->func != y->func)
+		return x->func < y->func ? -1 : 1;
+	return x->addr < y->addr ? -1 : x->addr > y->addr;
+}
+
 static void publish(struct facts *f)
 {
 	struct sym_facts *p = &f->pub;
 
 	if (f->nr_extra)
 		qsort(f->extra, f->nr_extra, sizeof(*f->extra), by_value);
+	if (f->nr_pads)
+		qsort(f->pad, f->nr_pads, sizeof(*f->pad), by_func);
 	p->code = f->code;
 	p->nr_code = f->nr_code;
 	p->func = f->func;
@@ -101,17 +112,18 @@ static void publish(struct facts *f)
 	p->nr_relocs = f->nr_relocs;
 	p->extra = f->extra;
 	p->nr_extra = f->nr_extra;
+	p->pad = f->pad;
 	/* what is only needed to make them */
 	free(f->unfit);
-	free(f->pads);
+	free(f->sites);
 	free(f->symbol);
 	f->unfit = NULL;
-	f->pads = NULL;
+	f->sites = NULL;
 	f->symbol = NULL;
 	p->bytes += sizeof(*f) + FACTS_BLOCK + f->room_code * sizeof(*f->code) +
 	            f->room_funcs * sizeof(*f->func) + f->room_relocs * sizeof(*f->reloc) +
-	            f->room_extra * sizeof(*f->extra) + f->room_fdes * sizeof(*f->fde) +
-	            (f->frames.buf ? f->frames.size : 0);
+	            f->room_extra * sizeof(*f->extra) + f->room_pads * sizeof(*f->pad) +
+	            f->room_fdes * sizeof(*f->fde) + (f->frames.buf ? f->frames.size : 0);
 }
 
 int facts_make(struct facts *f)
@@ -201,7 +213,8 @@ void sym_facts_free(struct sym_facts *facts)
 	free(f->fde);
 	free(f->unfit);
 	free(f->block);
-	free(f->pads);
+	free(f->sites);
+	free(f->pad);
 	free(f->symbol);
 	free(f->path);
 	image_free(f->img);
@@ -221,4 +234,15 @@ size_t sym_facts_read(struct sym_facts *facts, uint64_t addr, void *buf, size_t 
 bool sym_facts_bare_stack(struct sym_facts *facts, uint64_t pc)
 {
 	return facts_bare_stack((struct facts *)facts, pc);
+}
+
+bool sym_facts_cfa(struct sym_facts *facts, uint64_t pc, unsigned int *reg, int64_t *off)
+{
+	const struct cfa_rule *rule = facts_cfa((struct facts *)facts, pc);
+
+	if (!rule || rule->reg > UINT8_MAX)
+		return false;
+	*reg = (unsigned int)rule->reg;
+	*off = rule->off;
+	return true;
 }

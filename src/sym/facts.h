@@ -34,6 +34,12 @@ struct sym_facts_reloc {
 	uint64_t place, target;
 };
 
+/* Where the unwinder may enter what belongs to an FDE: not always between its bounds. */
+struct sym_facts_pad {
+	uint64_t func; /* the FDE's start */
+	uint64_t addr;
+};
+
 struct sym_facts {
 	/*
 	 * Sections of instructions, PLTs included, or executable segments where
@@ -58,8 +64,10 @@ struct sym_facts {
 	/* Landing pads, the entry point, DT_INIT and DT_FINI; ascending. */
 	const uint64_t *extra;
 	size_t nr_extra, nr_pads; /* nr_pads: how many landing pads are among them */
-	bool fixed;               /* runs at its link-time addresses */
-	size_t bytes;             /* memory that all this takes */
+	const struct sym_facts_pad
+		*pad; /* the landing pads once more, with whose they are; by func */
+	bool fixed;   /* runs at its link-time addresses */
+	size_t bytes; /* memory that all this takes */
 };
 
 /*
@@ -83,5 +91,7 @@ size_t sym_facts_read(struct sym_facts *f, uint64_t addr, void *buf, size_t len)
  * return address?  False where it says nothing.  Cheapest when pc ascends.
  */
 bool sym_facts_bare_stack(struct sym_facts *f, uint64_t pc);
+/* The CFA at pc as *reg + *off, in DWARF's numbers.  False where the CFI doesn't say so. */
+bool sym_facts_cfa(struct sym_facts *f, uint64_t pc, unsigned int *reg, int64_t *off);
 
 #endif

@@ -57,6 +57,8 @@ struct facts {
 	size_t nr_relocs, room_relocs;
 	uint64_t *extra;
 	size_t nr_extra, room_extra;
+	struct sym_facts_pad *pad;
+	size_t nr_pads, room_pads;
 	struct eh_frames frames;
 	struct facts_fde *fde; /* by start, without signal frames */
 	size_t nr_fdes, room_fdes;
@@ -69,8 +71,8 @@ struct facts {
 	uint64_t budget;     /* bytes of exception tables and of words */
 	uint8_t *block;      /* of the file, at block_off */
 	uint64_t block_off, block_len;
-	uint8_t *pads; /* a table of call sites */
-	size_t room_pads;
+	uint8_t *sites; /* a table of call sites */
+	size_t room_sites;
 };
 
 /* The code around addr, or NULL. */
@@ -85,7 +87,8 @@ int facts_spend(struct facts *f, uint64_t bytes);
 int facts_make(struct facts *f);
 /* lsda.c: -EINVAL where the table makes no sense */
 int facts_lsda(struct facts *f, uint64_t lsda, uint64_t start);
-/* cfa.c */
+/* cfa.c; NULL: it isn't known */
+const struct cfa_rule *facts_cfa(struct facts *f, uint64_t pc);
 bool facts_bare_stack(struct facts *f, uint64_t pc);
 /* relocs.c: all that name code, by place; and the targets that PT_DYNAMIC names */
 int facts_relocs(struct facts *f);

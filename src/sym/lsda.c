@@ -28,19 +28,32 @@ static int load_sites(struct facts *f, uint64_t addr, uint64_t len, struct eh_cu
 	r = facts_spend(f, len);
 	if (r)
 		return r;
-	if (len > f->room_pads) {
-		uint8_t *grown = realloc(f->pads, len);
+	if (len > f->room_sites) {
+		uint8_t *grown = realloc(f->sites, len);
 
 		if (!grown)
 			return -ENOMEM;
-		f->pads = grown;
-		f->room_pads = len;
+		f->sites = grown;
+		f->room_sites = len;
 	}
-	*c = (struct eh_cursor){ f->pads, 0, len, addr, false };
-	return facts_fetch(f, addr, f->pads, len) == len ? 0 : -EINVAL;
+	*c = (struct eh_cursor){ f->sites, 0, len, addr, false };
+	return facts_fetch(f, addr, f->sites, len) == len ? 0 : -EINVAL;
 }
 
-static int read_sites(struct facts *f, struct eh_cursor *c, uint8_t encoding, uint64_t base)
+static int add_pad(struct facts *f, uint64_t func, uint64_t addr)
+{
+	int r = facts_add_extra(f, addr);
+
+	if (r)
+		return r;
+	if (sym_grow(&f->pad, &f->room_pads, f->nr_pads, sizeof(*f->pad)))
+		return -ENOMEM;
+	f->pad[f->nr_pads++] = (struct sym_facts_pad){ func, addr };
+	return 0;
+}
+
+static int read_sites(struct facts *f, struct eh_cursor *c, uint8_t encoding, uint64_t base,
+                      uint64_t func)
 {
 	while (c->at < c->end) {
 		uint64_t pad;
@@ -52,7 +65,7 @@ static int read_sites(struct facts *f, struct eh_cursor *c, uint8_t encoding, ui
 		eh_uleb(c);
 		if (c->bad || (pad && !facts_code(f, base + pad)))
 			return -EINVAL;
-		r = pad ? facts_add_extra(f, base + pad) : 0;
+		r = pad ? add_pad(f, func, base + pad) : 0;
 		if (r)
 			return r;
 	}
@@ -82,5 +95,5 @@ int facts_lsda(struct facts *f, uint64_t lsda, uint64_t start)
 	if (c.bad || !form_is_relative(encoding))
 		return -EINVAL;
 	r = load_sites(f, lsda + c.at, len, &c);
-	return r ? r : read_sites(f, &c, encoding, base);
+	return r ? r : read_sites(f, &c, encoding, base, start);
 }

@@ -107,8 +107,24 @@ static void relocations_are_those_that_readelf_shows(void **state)
 	}
 }
 
+/* A rule as readelf prints it: "rsp+24", "rbp+16", "exp". */
+static bool same_cfa(struct sym_facts *f, uint64_t at, const char *cfa)
+{
+	static const char *const names[] = { [6] = "rbp", [7] = "rsp", [10] = "r10" };
+	unsigned int reg;
+	char text[32];
+	int64_t off;
+
+	if (!sym_facts_cfa(f, at, &reg, &off))
+		return !strcmp(cfa, "exp");
+	if (reg >= sizeof(names) / sizeof(*names) || !names[reg])
+		return strcmp(cfa, "exp");
+	snprintf(text, sizeof(text), "%s%+ld", names[reg], (long)off);
+	return !strcmp(cfa, text);
+}
+
 /* Each row of readelf's interpretation of the CFA programs. */
-static void the_stack_is_bare_where_readelf_says_so(void **state)
+static void the_cfa_is_where_readelf_says(void **state)
 {
 	for (size_t i = 0; i < NR_FILES; i += 2) {
 		struct sym_facts *f = facts_or_say(files[i]);
@@ -131,7 +147,7 @@ static void the_stack_is_bare_where_readelf_says_so(void **state)
 			is = !strcmp(cfa, "rsp+8");
 			bare += is;
 			other += !is;
-			if (sym_facts_bare_stack(f, at) != is)
+			if (sym_facts_bare_stack(f, at) != is || !same_cfa(f, at, cfa))
 				fail_msg("%s: %s", files[i], line);
 		}
 		pclose(in);
@@ -216,6 +232,11 @@ static void check_pads(const struct sym_facts *f)
 				fail_msg("0x%lx isn't known", (unsigned long)addr);
 		}
 	assert_int_equal(found, f->nr_pads);
+	for (size_t i = 0; i < f->nr_pads; i++) {
+		assert_true(facts_has_extra(f, f->pad[i].addr));
+		assert_non_null(facts_func(f, f->pad[i].func));
+		assert_true(!i || f->pad[i].func >= f->pad[i - 1].func);
+	}
 }
 
 static void each_landing_pad_is_known(void **state)
@@ -456,7 +477,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(relocations_are_those_that_readelf_shows),
-		cmocka_unit_test(the_stack_is_bare_where_readelf_says_so),
+		cmocka_unit_test(the_cfa_is_where_readelf_says),
 		cmocka_unit_test(the_answer_does_not_depend_on_the_order_of_questions),
 		cmocka_unit_test(each_landing_pad_is_known),
 		cmocka_unit_test(a_cold_part_is_told_by_its_name_or_its_frame),
