@@ -106,7 +106,11 @@ bool plan_targets_any(const struct plan_targets *t, uint64_t from, uint64_t to);
 bool plan_targets_boundary(const struct plan_targets *t, uint64_t addr);
 /* NULL: in none */
 const struct plan_region *plan_targets_region(const struct plan_targets *t, uint64_t addr);
-/* The exits in [start, end), by address; *n of them, NULL if none. */
+/*
+ * The exits in [start, end), by address; *n of them, NULL if none.  A switch has
+ * one for each entry of its table that leads to another part; where the same
+ * register had several tables, the first jump has those of all that were known.
+ */
 const struct plan_exit *plan_targets_exits(const struct plan_targets *t, uint64_t start,
                                            uint64_t end, size_t *n);
 /* Bytes that the set takes. */

@@ -90,6 +90,22 @@ static bool read_entry(const struct scan *s, const struct table *t, unsigned int
 	return true;
 }
 
+/* The jump leads there; a way to another part is an exit of this one. */
+static void take_target(struct scan *s, uint64_t target)
+{
+	const struct brief *b = scan_back(s, 0);
+	const struct plan_exit e = {
+		.addr = b->addr,
+		.target = target,
+		.kind = PLAN_EXIT_PART,
+		.len = b->len,
+	};
+
+	targets_add(s->t, target);
+	if (target < s->r->start || target >= s->r->end)
+		targets_add_exit(s->t, &e);
+}
+
 /* Adds a table's targets and says how many.  tail: it has functions instead. */
 static unsigned int take_table(struct scan *s, const struct table *t, bool *tail)
 {
@@ -101,7 +117,7 @@ static unsigned int take_table(struct scan *s, const struct table *t, bool *tail
 
 		s->t->tables--;
 		if (leads_inside(s, target)) {
-			targets_add(s->t, target);
+			take_target(s, target);
 			n++;
 			continue;
 		}

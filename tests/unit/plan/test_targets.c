@@ -136,6 +136,8 @@ static void a_table_may_lead_into_a_cold_part(void **state)
 	toy_make(&toy);
 	assert_true(toy_target(&toy, 26));
 	assert_int_equal(toy_flags(&toy, 0), 0);
+	assert_int_equal(exit_at(20)->kind, PLAN_EXIT_PART);
+	assert_int_equal(exit_at(20)->target, CODE_AT + 26);
 }
 
 static void a_table_of_addresses_is_read_from_memory_or_relocations(void **state)
