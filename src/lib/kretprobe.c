@@ -8,18 +8,16 @@
  */
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 
 #include "lib/lib.h"
-#include "patch/area.h"
 #include "patch/deny.h"
 
 static struct ukp_kret *dead; /* unregistered, calls still on their way */
 
 static void free_kret(struct ukp_kret *k)
 {
-	if (k && k->memory)
-		munmap((void *)k->memory, k->size);
+	if (k)
+		calls_free(&k->calls);
 	free(k);
 }
 
@@ -30,7 +28,7 @@ static void reap(void)
 
 	while ((k = *q)) {
 		/* Acquire: whoever was last is done with it. */
-		if (__atomic_load_n(&k->active, __ATOMIC_ACQUIRE)) {
+		if (__atomic_load_n(&k->calls.active, __ATOMIC_ACQUIRE)) {
 			q = &k->next_dead;
 			continue;
 		}
@@ -42,25 +40,14 @@ static void reap(void)
 static struct ukp_kret *new_kret(struct kretprobe *rp)
 {
 	struct ukp_kret *k = calloc(1, sizeof(*k));
-	size_t len = sizeof(struct kretprobe_instance) + rp->data_size;
-	void *p;
 
-	if (!k)
-		return NULL;
-	k->rp = rp;
-	k->maxactive = rp->maxactive > 0 ? (uint64_t)rp->maxactive : 0;
-	if (len <= sizeof(((struct ukp_instance *)0)->data))
-		return k;
-	/* A place for each instance there can be; only pages in use cost memory. */
-	k->stride = (len + 15) & ~15ull;
-	k->size = area_page_up(k->stride * AREA_INSTANCES);
-	p = mmap(NULL, k->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-	         -1, 0);
-	if (p == MAP_FAILED) {
+	if (k && calls_init(&k->calls, sizeof(struct kretprobe_instance) + rp->data_size,
+	                    rp->maxactive)) {
 		free(k);
 		return NULL;
 	}
-	k->memory = (uint64_t)p;
+	if (k)
+		k->rp = rp;
 	return k;
 }
 

@@ -7,6 +7,7 @@
  *	name.c	     from names to places; the blacklist
  *	kprobe.c     register, unregister, enable
  *	kretprobe.c  the same at returns
+ *	calls.c	     memory of calls that are followed
  *	vec.c	     what the CPU has of vector state
  *	hit/, x86/   what runs on a hit
  *
@@ -49,6 +50,10 @@ int own_poke(struct poke *v, size_t n);
 uint32_t own_alloc(size_t size); /* in the control area; 0: full */
 struct slots *own_slots(void);
 void vec_init(void);
+
+/* For calls with len bytes of data each, at most maxactive (<= 0: any number) at a time. */
+int calls_init(struct ukp_calls *c, size_t len, int maxactive);
+void calls_free(struct ukp_calls *c);
 
 /* Lock-free. */
 struct lib_site *site_find(uint64_t addr);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Which threads run a handler now.  It is the recursion guard, the answer of
- * kprobe_running(), and what unregistering waits on.
+ * kprobe_running(), and what unregistering waits on.  A thread may be in handlers
+ * of several kinds at a time, once in each.
  *
  * A table keyed by the thread pointer, not TLS: a hit may come before a thread
  * has any.  A key stands in the first free slot from its home bucket on; each
@@ -18,6 +19,7 @@
 #define BUCKETS 1024 /* a power of two */
 #define SLOTS 7
 #define NO_TLS (1ull << 63)
+#define KINDS 3ull /* in a key; thread pointers are aligned */
 
 enum { NR_gettid = 186 };
 
@@ -39,7 +41,9 @@ static uint64_t thread_key(void)
 {
 	uint64_t key = ukp_arch_thread();
 
-	return key ? key : NO_TLS | (uint64_t)ukp_arch_syscall(NR_gettid, 0, 0, 0, 0);
+	if (!key)
+		key = NO_TLS | (uint64_t)ukp_arch_syscall(NR_gettid, 0, 0, 0, 0) << 2;
+	return key & ~KINDS;
 }
 
 static uint64_t home_of(uint64_t key)
@@ -87,9 +91,9 @@ static void unpass(uint64_t home, uint64_t n)
 		__atomic_fetch_sub(&table[(home + n) % BUCKETS].passed, 1, __ATOMIC_RELAXED);
 }
 
-enum guard_state guard_on(struct guard *g)
+enum guard_state guard_on_kind(struct guard *g, enum guard_kind kind)
 {
-	uint64_t key = thread_key(), n;
+	uint64_t key = thread_key() | kind, n;
 
 	g->home = home_of(key);
 	if (find(key, g->home))
@@ -112,6 +116,11 @@ enum guard_state guard_on(struct guard *g)
 	return GUARD_ON;
 }
 
+enum guard_state guard_on(struct guard *g)
+{
+	return guard_on_kind(g, GUARD_KPROBE);
+}
+
 void guard_off(struct guard *g)
 {
 	if (g->error)
@@ -128,20 +137,51 @@ void guard_set_running(struct guard *g, struct kprobe *p)
 	g->slot->running = p;
 }
 
+static struct guard_slot *find_kind(enum guard_kind kind)
+{
+	uint64_t key = thread_key() | kind;
+
+	return find(key, home_of(key));
+}
+
 struct kprobe *guard_running(bool *on)
 {
-	uint64_t key = thread_key();
-	struct guard_slot *s = find(key, home_of(key));
+	struct guard_slot *s = find_kind(GUARD_KPROBE);
 
-	*on = s != NULL;
+	*on = s || find_kind(GUARD_FPROBE) || find_kind(GUARD_RETHOOK);
 	return s ? s->running : NULL;
+}
+
+/*
+ * One that stays on between two calls has no struct guard to remember what it
+ * passed: it passes again all that stands before its slot.
+ */
+void guard_set_busy(struct kprobe *busy)
+{
+	struct guard g;
+
+	if (guard_on(&g) == GUARD_ON)
+		g.slot->running = busy;
+}
+
+void guard_clear_busy(struct kprobe *busy)
+{
+	struct guard g = { .slot = find_kind(GUARD_KPROBE) };
+
+	if (!g.slot || g.slot->running != busy)
+		return;
+	g.home = home_of(g.slot->key);
+	while (g.slot < table[(g.home + g.bucket) % BUCKETS].slot ||
+	       g.slot >= table[(g.home + g.bucket) % BUCKETS].slot + SLOTS)
+		g.bucket++;
+	guard_off(&g);
 }
 
 static void wait_slot(struct guard_slot *s, uint64_t own, void (*pause)(void))
 {
 	uint64_t key = __atomic_load_n(&s->key, __ATOMIC_SEQ_CST), runs;
 
-	if (!key || key == own)
+	if (!key || (key & ~KINDS) == own)
 		return;
 	runs = __atomic_load_n(&s->runs, __ATOMIC_ACQUIRE);
 	while (__atomic_load_n(&s->key, __ATOMIC_ACQUIRE) == key &&

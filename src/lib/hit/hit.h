@@ -43,13 +43,27 @@ struct lib_arena {
 	struct lib_site *site[LIB_ARENA_SLOTS];
 };
 
+/*
+ * The calls that something follows, and their data: in the engine's instance
+ * where it fits, else in memory with one place for each instance of the engine.
+ */
+struct ukp_calls {
+	uint64_t active;    /* live instances */
+	uint64_t maxactive; /* 0: as many as the engine has */
+	uint64_t memory;    /* of data that doesn't fit the engine's; 0: it does */
+	uint64_t stride, size;
+};
+
+/* False: there are maxactive. */
+bool calls_take(struct ukp_calls *c);
+/* The last touch of what c is in: it may be freed now. */
+void calls_give(struct ukp_calls *c);
+void *calls_data(const struct ukp_ctl *ctl, const struct ukp_calls *c, struct ukp_instance *inst);
+
 /* What instances point to; outlives its kretprobe until the last is back. */
 struct ukp_kret {
 	struct kretprobe *rp; /* NULL: unregistered */
-	uint64_t active;      /* live instances */
-	uint64_t maxactive;   /* 0: as many as the engine has */
-	uint64_t memory;      /* of instances that don't fit the engine's; 0: they do */
-	uint64_t stride, size;
+	struct ukp_calls calls;
 	struct ukp_kret *next_dead;
 };
 
@@ -62,9 +76,16 @@ struct guard {
 	int saved;
 };
 
+/* Handlers of one kind are not entered twice; the kinds don't keep each other out. */
+enum guard_kind {
+	GUARD_KPROBE,
+	GUARD_FPROBE,
+	GUARD_RETHOOK,
+};
+
 enum guard_state {
 	GUARD_ON,
-	GUARD_NESTED, /* this thread runs a handler already */
+	GUARD_NESTED, /* this thread runs a handler of the kind already */
 	GUARD_FULL,   /* thousands of threads do */
 };
 
@@ -72,11 +93,15 @@ enum guard_state {
  * Enter handlers in this thread.  ON: guard_off() must follow.  Any number of
  * threads, signal handlers too.
  */
-enum guard_state guard_on(struct guard *g);
+enum guard_state guard_on(struct guard *g); /* GUARD_KPROBE */
+enum guard_state guard_on_kind(struct guard *g, enum guard_kind kind);
 void guard_off(struct guard *g);
 void guard_set_running(struct guard *g, struct kprobe *p);
-/* The probe that this thread handles; *on: whether any. */
+/* The kprobe that this thread handles, or NULL; *on: whether handlers of any kind run. */
 struct kprobe *guard_running(bool *on);
+/* The guard of kprobes without a handler, for busy; nothing if it is on. */
+void guard_set_busy(struct kprobe *busy);
+void guard_clear_busy(struct kprobe *busy);
 /*
  * Wait until all handlers that run now have returned, but for this thread's.
  * pause is called between looks.

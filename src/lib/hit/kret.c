@@ -1,36 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The two halves of a kretprobe.  What the user sees of a call lies in the
- * engine's instance where it fits, else in memory of the kretprobe with one
- * place for each instance of the engine.
- */
+/* The two halves of a kretprobe. */
 #include "engine/rethook.h"
 #include "lib/hit/hit.h"
-
-static struct kretprobe_instance *seen(struct ukp_hit *hit, struct ukp_kret *k,
-                                       struct ukp_instance *inst)
-{
-	struct ukp_priv *priv = (struct ukp_priv *)hit->ctl->priv;
-	struct ukp_instance *all = (struct ukp_instance *)((char *)priv + priv->off_instances);
-
-	if (!k->memory)
-		return (struct kretprobe_instance *)inst->data;
-	return (struct kretprobe_instance *)(k->memory + (uint64_t)(inst - all) * k->stride);
-}
-
-static bool take(struct ukp_kret *k)
-{
-	if (__atomic_add_fetch(&k->active, 1, __ATOMIC_RELAXED) <= k->maxactive || !k->maxactive)
-		return true;
-	__atomic_sub_fetch(&k->active, 1, __ATOMIC_RELAXED);
-	return false;
-}
-
-/* The last touch of k: it may be freed now. */
-static void give(struct ukp_kret *k)
-{
-	__atomic_sub_fetch(&k->active, 1, __ATOMIC_RELEASE);
-}
 
 static void miss(struct kretprobe *rp)
 {
@@ -45,23 +16,23 @@ void ukp_lib_entry(struct ukp_hit *hit, struct kprobe *p)
 	struct ukp_instance *inst;
 	enum ukp_miss why;
 
-	if (!take(k)) {
+	if (!calls_take(&k->calls)) {
 		miss(rp);
 		return;
 	}
 	inst = ukp_rethook_get(hit, ukp_lib_return, (uint64_t)k, &why);
 	if (!inst) {
 		miss(rp);
-		give(k);
+		calls_give(&k->calls);
 		return;
 	}
-	ri = seen(hit, k, inst);
+	ri = calls_data(hit->ctl, &k->calls, inst);
 	ri->rph = k;
 	ri->ret_addr = (kprobe_opcode_t *)inst->ret_addr;
 	ri->fp = (void *)inst->frame;
 	if (rp->entry_handler && rp->entry_handler(ri, hit->regs)) {
 		ukp_rethook_put(hit->ctl, inst);
-		give(k);
+		calls_give(&k->calls);
 		return;
 	}
 	ukp_rethook_hook(hit, inst);
@@ -82,7 +53,7 @@ static void call_handler(void *arg)
 
 static void run(struct ukp_hit *hit, struct ukp_kret *k, struct kretprobe *rp)
 {
-	struct returning r = { rp, seen(hit, k, hit->inst), hit->regs };
+	struct returning r = { rp, calls_data(hit->ctl, &k->calls, hit->inst), hit->regs };
 
 	if (hit->flags & UKP_HIT_UNWOUND)
 		miss(rp);
@@ -108,6 +79,6 @@ int ukp_lib_return(struct ukp_hit *hit, uint64_t ctx)
 	}
 	if (state == GUARD_ON)
 		guard_off(&g);
-	give(k);
+	calls_give(&k->calls);
 	return 0;
 }
