@@ -54,6 +54,7 @@
 #include <stddef.h>
 
 #include <ukprobes/pt_regs.h>
+#include <ukprobes/rethook.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -235,6 +236,18 @@ struct kretprobe *get_kretprobe(struct kretprobe_instance *ri);
 static inline unsigned long get_kretprobe_retaddr(struct kretprobe_instance *ri)
 {
 	return (unsigned long)ri->ret_addr;
+}
+
+/* For who walks a stack, see is_rethook_trampoline() and rethook_find_ret_addr(). */
+static inline bool is_kretprobe_trampoline(unsigned long addr)
+{
+	return is_rethook_trampoline(addr);
+}
+
+static inline unsigned long kretprobe_find_ret_addr(struct task_struct *tsk, void *fp,
+                                                    struct llist_node **cur)
+{
+	return rethook_find_ret_addr(tsk, (unsigned long)fp, cur);
 }
 
 static inline int enable_kretprobe(struct kretprobe *rp)

@@ -159,9 +159,19 @@ void ukp_return(struct pt_regs *regs, uint64_t stub_ra)
 	finish(&hit, owner, ukp_hit_alive(ctl));
 }
 
-static bool word_is(const struct ukp_instance *inst, uint64_t stub)
+enum { CALL_LIVE, CALL_DEAD, CALL_RETURNING };
+
+static int call_state(const struct ukp_ctl *ctl, const struct ukp_instance *inst, uint32_t i,
+                      uint64_t sp)
 {
-	return *(volatile uint64_t *)inst->frame == stub;
+	uint64_t word;
+
+	if (inst->frame < sp)
+		return CALL_DEAD;
+	word = *(volatile uint64_t *)inst->frame;
+	if (word == ukp_rethook_stub(ctl, i))
+		return CALL_LIVE;
+	return ukp_rethook_index(ctl, word) == i ? CALL_RETURNING : CALL_DEAD;
 }
 
 void ukp_rethook_flush(struct ukp_hit *hit, uint64_t from, uint64_t to, uint64_t sp)
@@ -172,16 +182,19 @@ void ukp_rethook_flush(struct ukp_hit *hit, uint64_t from, uint64_t to, uint64_t
 	uint64_t n = __atomic_load_n(&pool(ctl)->fresh, __ATOMIC_ACQUIRE);
 	struct ukp_hit drop = { .ctl = ctl, .regs = hit->regs, .tsc = hit->tsc, .cpu = hit->cpu };
 	uint32_t i;
+	int state;
 
 	/* fresh may run past the end by the number of threads that found none. */
 	for (i = 0; i < n && i < ctl->nr_instances && thread; i++) {
 		struct ukp_instance *inst = &all[i];
-		uint64_t stub = ukp_rethook_stub(ctl, i);
 
 		if (inst->state != UKP_INST_LIVE || inst->thread != thread || inst->frame < from ||
-		    inst->frame >= to || (inst->frame >= sp && !word_is(inst, stub)))
+		    inst->frame >= to)
 			continue;
-		if (inst->frame >= sp)
+		state = call_state(ctl, inst, i, sp);
+		if (state == CALL_RETURNING || (state == CALL_DEAD && from >= sp))
+			continue;
+		if (state == CALL_LIVE)
 			*(volatile uint64_t *)inst->frame = inst->ret_addr;
 		drop.flags = UKP_HIT_UNWOUND;
 		finish(&drop, inst, !(hit->flags & UKP_HIT_CHILD));

@@ -36,8 +36,9 @@ uint32_t ukp_rethook_index(const struct ukp_ctl *ctl, uint64_t addr);
 struct ukp_instance *ukp_rethook_owner(const struct ukp_ctl *ctl, uint64_t frame, uint64_t word);
 /*
  * Ends the hit's thread's calls whose frames are in [from, to), counted as
- * unwound.  Those from sp on get their return addresses back; those below are
- * dead already (longjmp), their words are somebody else's.
+ * unwound.  Those from sp on whose stub is in place get their return addresses
+ * back.  With from < sp the dead are ended, too: those below sp, and those whose
+ * word is somebody else's by now.
  */
 void ukp_rethook_flush(struct ukp_hit *hit, uint64_t from, uint64_t to, uint64_t sp);
 
