@@ -149,6 +149,15 @@ int disable_kprobe(struct kprobe *kp);
 struct kprobe *get_kprobe(void *addr);
 /* The probe whose handler runs in this thread, or NULL.  Any context. */
 struct kprobe *kprobe_running(void);
+/*
+ * In between, this thread counts as inside a kprobe's handler: probes that it
+ * hits are missed (kprobe_running() gives &kprobe_busy).  Not in handlers, where
+ * both do nothing, and not twice.  Unregistering in other threads waits for
+ * the end.
+ */
+void kprobe_busy_begin(void);
+void kprobe_busy_end(void);
+extern struct kprobe kprobe_busy;
 /* Whether probes at addr are refused because they would disturb the library itself. */
 bool within_kprobe_blacklist(unsigned long addr);
 /* 0: a function's entry; -EINVAL: not; -ENOENT: no such place. */

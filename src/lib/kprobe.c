@@ -78,7 +78,7 @@ void lib_wait(void)
 }
 
 /* Someone else's breakpoint, or a rewritten page, is not ours to cover. */
-static int check_memory(struct sym_proc *sym, uint64_t addr, struct err *err)
+int kprobe_check_memory(struct sym_proc *sym, uint64_t addr, struct err *err)
 {
 	uint8_t code[UKP_INSN_MAX], now[UKP_INSN_MAX];
 	const struct lib_site *s = site_find(addr);
@@ -92,8 +92,7 @@ static int check_memory(struct sym_proc *sym, uint64_t addr, struct err *err)
 	return err_set(err, -EINVAL, "the bytes at %#lx differ from the file's", addr);
 }
 
-/* What the engine needs in modules that came since. */
-static int follow_modules(struct sym_proc *sym, struct err *err)
+int kprobe_follow_modules(struct sym_proc *sym, struct err *err)
 {
 	static size_t modules;
 	int ret = own_init(err);
@@ -111,9 +110,9 @@ static int plant(struct kprobe *p, struct sym_proc *sym, uint64_t addr, struct e
 
 	ret = place_check(sym, addr, p->ukp_ret != NULL, -1, err);
 	if (!ret)
-		ret = check_memory(sym, addr, err);
+		ret = kprobe_check_memory(sym, addr, err);
 	if (!ret)
-		ret = follow_modules(sym, err);
+		ret = kprobe_follow_modules(sym, err);
 	if (!ret)
 		ret = site_get(addr, p->post_handler && !p->ukp_ret, &s, err);
 	return ret ? ret : site_link(s, p, err);
@@ -271,6 +270,16 @@ struct kprobe *kprobe_running(void)
 	bool on;
 
 	return guard_running(&on);
+}
+
+void kprobe_busy_begin(void)
+{
+	guard_set_busy(&kprobe_busy);
+}
+
+void kprobe_busy_end(void)
+{
+	guard_clear_busy(&kprobe_busy);
 }
 
 int kprobe_on_func_entry(kprobe_opcode_t *addr, const char *sym, unsigned long offset)

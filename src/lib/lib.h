@@ -7,6 +7,8 @@
  *	name.c	     from names to places; the blacklist
  *	kprobe.c     register, unregister, enable
  *	kretprobe.c  the same at returns
+ *	fprobe.c     many functions at once
+ *	objpool.c, rethook.c  what their headers declare
  *	calls.c	     memory of calls that are followed
  *	vec.c	     what the CPU has of vector state
  *	hit/, x86/   what runs on a hit
@@ -47,6 +49,12 @@ int own_write(uint64_t addr, const void *buf, size_t len);
 /* Several bytes of code that runs meanwhile: see patch/poke.h.  Under the lock, after own_init().
  */
 int own_poke(struct poke *v, size_t n);
+/*
+ * Around many writes of single bytes, or of code that nobody runs yet: faster,
+ * and seen by every core at the end.  Under the lock.
+ */
+void own_batch_begin(void);
+void own_batch_end(void);
 uint32_t own_alloc(size_t size); /* in the control area; 0: full */
 struct slots *own_slots(void);
 void vec_init(void);
@@ -76,7 +84,13 @@ int site_plant_internal(struct err *err);
 int name_address(struct sym_proc *sym, kprobe_opcode_t *addr, const char *name,
                  unsigned long offset, uint64_t *ret, bool *entry, struct err *err);
 bool name_denied(struct sym_proc *sym, uint64_t addr);
+/* The part of it that patch/survey.h doesn't know. */
+bool name_denied_here(struct sym_proc *sym, uint64_t addr);
 
+/* Whether memory at addr is as the file has it, or with a breakpoint of ours. */
+int kprobe_check_memory(struct sym_proc *sym, uint64_t addr, struct err *err);
+/* Starts the engine; what it needs in modules that came since. */
+int kprobe_follow_modules(struct sym_proc *sym, struct err *err);
 int kprobe_register_locked(struct kprobe *p, struct sym_proc *sym, struct err *err);
 /* False: it wasn't registered. */
 bool kprobe_unlink_locked(struct kprobe *p);

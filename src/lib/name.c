@@ -110,10 +110,15 @@ static bool is_listed(struct sym_proc *sym, uint64_t addr)
 	return false;
 }
 
-bool name_denied(struct sym_proc *sym, uint64_t addr)
+bool name_denied_here(struct sym_proc *sym, uint64_t addr)
 {
 	return (addr >= (uint64_t)__start_ukp_hit_text && addr < (uint64_t)__stop_ukp_hit_text) ||
-	       is_listed(sym, addr) || deny_check(sym, addr, false);
+	       is_listed(sym, addr);
+}
+
+bool name_denied(struct sym_proc *sym, uint64_t addr)
+{
+	return name_denied_here(sym, addr) || deny_check(sym, addr, false);
 }
 
 int kprobe_add_ksym_blacklist(unsigned long entry)

@@ -44,19 +44,48 @@ struct slots *own_slots(void)
 	return slots;
 }
 
-/* Opened each time: a descriptor kept over fork would write the parent's memory. */
+/*
+ * Opened each time, or for a batch: a descriptor kept over fork would write the
+ * parent's memory.  (A child that is born in a batch never comes here.)
+ */
+static int batch_fd = -1;
+
 static int own_mem(uint64_t addr, void *buf, size_t len, bool write)
 {
-	int fd = open("/proc/self/mem", (write ? O_RDWR : O_RDONLY) | O_CLOEXEC), ret = 0;
+	int fd = batch_fd, ret = 0;
 	ssize_t n;
+
+	if (fd < 0)
+		fd = open("/proc/self/mem", (write ? O_RDWR : O_RDONLY) | O_CLOEXEC);
 
 	if (fd < 0)
 		return -errno;
 	n = write ? pwrite(fd, buf, len, (off_t)addr) : pread(fd, buf, len, (off_t)addr);
 	if (n != (ssize_t)len)
 		ret = n < 0 ? -errno : -EIO;
-	close(fd);
+	if (fd != batch_fd)
+		close(fd);
 	return ret;
+}
+
+static void sync_cores(void)
+{
+	/* Where it is missing (before 4.16), one byte is seen whole all the same. */
+	syscall(SYS_membarrier, SYNC_CORE, 0, 0);
+}
+
+void own_batch_begin(void)
+{
+	batch_fd = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
+}
+
+void own_batch_end(void)
+{
+	if (batch_fd < 0)
+		return;
+	close(batch_fd);
+	batch_fd = -1;
+	sync_cores();
 }
 
 int own_read(uint64_t addr, void *buf, size_t len)
@@ -68,8 +97,8 @@ int own_write(uint64_t addr, const void *buf, size_t len)
 {
 	int ret = own_mem(addr, (void *)(uintptr_t)buf, len, true);
 
-	/* Where it is missing (before 4.16), one byte is seen whole all the same. */
-	syscall(SYS_membarrier, SYNC_CORE, 0, 0);
+	if (batch_fd < 0)
+		sync_cores();
 	return ret;
 }
 

@@ -248,7 +248,7 @@ static bool wanted(const struct lib_site *s)
 	for (p = s->probes; p; p = p->ukp_next)
 		if (!(p->flags & (KPROBE_FLAG_DISABLED | KPROBE_FLAG_GONE)))
 			return true;
-	return a->next != 0;
+	return s->fprobes || a->next != 0;
 }
 
 int site_update(struct lib_site *s, struct err *err)

@@ -106,6 +106,8 @@ int ukp_lib_hit(struct ukp_hit *hit, uint64_t ctx)
 	struct guard g;
 	int flow;
 
+	if (__atomic_load_n(&s->fprobes, __ATOMIC_RELAXED))
+		ukp_lib_fprobes(hit, s);
 	switch (guard_on(&g)) {
 	case GUARD_NESTED:
 		for (p = first(s); p; p = next(p))

@@ -27,10 +27,11 @@
 /* A probed address; never freed. */
 struct lib_site {
 	uint64_t addr;
-	struct kprobe *probes; /* newest first */
-	struct ukp_site *site; /* in force */
-	uint32_t action;       /* ours, that runs the probes; offset in the control area */
-	uint32_t older;        /* number of earlier ukp_sites of this address */
+	struct kprobe *probes;      /* newest first */
+	struct ukp_fplace *fprobes; /* newest first */
+	struct ukp_site *site;      /* in force */
+	uint32_t action;            /* ours, that runs the probes; offset in the control area */
+	uint32_t older;             /* number of earlier ukp_sites of this address */
 	bool armed;
 	struct plan_insn insn;
 	struct lib_site *next; /* of all */
@@ -116,6 +117,7 @@ extern int *(*ukp_lib_errno)(void);
 
 int ukp_lib_hit(struct ukp_hit *hit, uint64_t ctx);    /* action: struct lib_site */
 int ukp_lib_return(struct ukp_hit *hit, uint64_t ctx); /* action: struct ukp_kret */
+void ukp_lib_fprobes(struct ukp_hit *hit, struct lib_site *s);
 /* The entry half of a kretprobe. */
 void ukp_lib_entry(struct ukp_hit *hit, struct kprobe *p);
 

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * fprobes on a hit, with what counts as a miss as in the kernel's fprobe.c: a
+ * disabled one counts nothing, a declined call neither.
+ */
+#include "engine/arch.h"
+#include "engine/rethook.h"
+#include "lib/hit/fprobe.h"
+
+struct kprobe kprobe_busy;
+
+static bool disabled(const struct fprobe *fp)
+{
+	return __atomic_load_n(&fp->flags, __ATOMIC_RELAXED) & FPROBE_FL_DISABLED;
+}
+
+/* Where the call returns to, through hooks of others. */
+static unsigned long return_address(struct ukp_hit *hit)
+{
+	struct ukp_instance *owner;
+	uint64_t word = 0;
+
+	if (hit->flags & UKP_HIT_NOREAD)
+		word = *(uint64_t *)hit->regs->sp;
+	else
+		ukp_arch_copy(&word, (void *)hit->regs->sp, 8);
+	owner = ukp_rethook_owner(hit->ctl, hit->regs->sp, word);
+	return owner ? owner->ret_addr : word;
+}
+
+static int call_entry(struct fprobe *fp, struct ukp_hit *hit, unsigned long ret_ip, void *data)
+{
+	unsigned long ip = hit->regs->ip;
+	int ret;
+
+	if (!fp->entry_handler)
+		return 0;
+	ret = fp->entry_handler(fp, hit->site->addr, ret_ip, hit->regs, data);
+	hit->regs->ip = ip;
+	return ret;
+}
+
+int ukp_fprobe_return(struct ukp_hit *hit, uint64_t ctx);
+
+/* False: a miss. */
+static bool follow(struct ukp_fprobe *f, struct fprobe *fp, struct ukp_hit *hit)
+{
+	struct ukp_instance *inst;
+	enum ukp_miss why;
+	void *data = NULL;
+
+	if (!calls_take(&f->calls))
+		return false;
+	inst = ukp_rethook_get(hit, ukp_fprobe_return, (uint64_t)f, &why);
+	if (!inst) {
+		calls_give(&f->calls);
+		return false;
+	}
+	if (fp->entry_data_size)
+		data = calls_data(hit->ctl, &f->calls, inst);
+	if (call_entry(fp, hit, inst->ret_addr, data)) {
+		ukp_rethook_put(hit->ctl, inst);
+		calls_give(&f->calls);
+	} else {
+		ukp_rethook_hook(hit, inst);
+	}
+	return true;
+}
+
+static bool enter(struct ukp_fprobe *f, struct fprobe *fp, struct ukp_hit *hit)
+{
+	if (fp->exit_handler)
+		return follow(f, fp, hit);
+	call_entry(fp, hit, return_address(hit), NULL);
+	return true;
+}
+
+static bool enter_shared(struct ukp_fprobe *f, struct fprobe *fp, struct ukp_hit *hit)
+{
+	struct guard g;
+	bool ret;
+
+	if (guard_on(&g) != GUARD_ON)
+		return false;
+	guard_set_running(&g, &kprobe_busy);
+	ret = enter(f, fp, hit);
+	guard_off(&g);
+	return ret;
+}
+
+static void at_place(struct ukp_fprobe *f, struct ukp_hit *hit, bool may)
+{
+	struct fprobe *fp = __atomic_load_n(&f->fp, __ATOMIC_ACQUIRE);
+
+	if (!fp || disabled(fp))
+		return;
+	if (may)
+		may = fp->flags & FPROBE_FL_KPROBE_SHARED ? enter_shared(f, fp, hit)
+		                                          : enter(f, fp, hit);
+	if (!may)
+		ukp_count(&fp->nmissed);
+}
+
+void ukp_lib_fprobes(struct ukp_hit *hit, struct lib_site *s)
+{
+	struct ukp_fplace *p;
+	struct guard g;
+	enum guard_state state = guard_on_kind(&g, GUARD_FPROBE);
+
+	/* Without a guard of this thread's, those in the list may go at any moment. */
+	if (state == GUARD_FULL) {
+		ukp_count(&hit->site->nmissed);
+		return;
+	}
+	/* Acquire: a place is complete before it is linked. */
+	for (p = __atomic_load_n(&s->fprobes, __ATOMIC_ACQUIRE); p;
+	     p = __atomic_load_n(&p->next, __ATOMIC_ACQUIRE))
+		at_place(p->f, hit, state == GUARD_ON);
+	if (state == GUARD_ON)
+		guard_off(&g);
+}
+
+struct returning {
+	struct fprobe *fp;
+	struct ukp_hit *hit;
+	void *data;
+};
+
+static void call_exit(void *arg)
+{
+	struct returning *r = arg;
+
+	r->fp->exit_handler(r->fp, r->hit->inst->func, r->hit->regs->ip, r->hit->regs, r->data);
+}
+
+static void leave(struct ukp_fprobe *f, struct fprobe *fp, struct ukp_hit *hit, bool may)
+{
+	struct returning r = { fp, hit, NULL };
+
+	if (hit->flags & UKP_HIT_UNWOUND) {
+		ukp_count(&fp->nmissed);
+		return;
+	}
+	if (disabled(fp))
+		return;
+	if (!may) {
+		ukp_count(&fp->nmissed);
+		return;
+	}
+	if (fp->entry_data_size)
+		r.data = calls_data(hit->ctl, &f->calls, hit->inst);
+	if (fp->flags & UKP_NOVEC)
+		call_exit(&r);
+	else
+		ukp_vec_call(call_exit, &r);
+}
+
+int ukp_fprobe_return(struct ukp_hit *hit, uint64_t ctx)
+{
+	struct ukp_fprobe *f = (struct ukp_fprobe *)ctx;
+	struct fprobe *fp;
+	struct guard g;
+	enum guard_state state = guard_on_kind(&g, GUARD_FPROBE);
+
+	fp = state == GUARD_FULL ? NULL : __atomic_load_n(&f->fp, __ATOMIC_ACQUIRE);
+	if (fp)
+		leave(f, fp, hit, state == GUARD_ON);
+	if (state == GUARD_ON)
+		guard_off(&g);
+	calls_give(&f->calls);
+	return 0;
+}
