@@ -12,6 +12,13 @@
  *		lea 128(%rsp),%rsp
  *	tail	pop ...; iretq			takes ip, flags and sp from struct pt_regs
  *
+ * or, where a probe does nothing but count:
+ *
+ *	entry	lea -192(%rsp),%rsp
+ *		push %rdx; push %rcx; push %rax; lahf; seto %al
+ *		lock incq counter
+ *		add $127,%al; sahf; pop ...; lea 192(%rsp),%rsp
+ *
  * The engine's entry is a C function, int (*)(struct pt_regs *, void *site).
  * It is called with DF clear, sp aligned as it happens to be and no red zone to
  * respect; whatever the form doesn't save it must leave as it is, vector state
@@ -45,6 +52,19 @@ struct plan_form {
 	bool near; /* the engine is in reach of a call rel32 */
 };
 
+/*
+ * What entries of the count form do: if alive is nonzero, and what the word at
+ * cell holds too, that is the address of a row of counters: one locked add to
+ * one of them, that of this CPU, or without rdpid that of this stack.
+ */
+struct plan_count {
+	uint64_t alive;                  /* address of a 64-bit word */
+	uint64_t cell[UKP_WINDOW_INSNS]; /* by covered instruction: address of a 64-bit word */
+	uint64_t stride;                 /* bytes from one counter to the next, below 2 GiB */
+	uint32_t shards;                 /* how many there are */
+	bool rdpid;
+};
+
 struct plan_detour_request {
 	const uint8_t *code; /* the original bytes at addr, window->covered of them */
 	uint64_t addr;       /* where the window is when it runs */
@@ -52,6 +72,8 @@ struct plan_detour_request {
 	uint64_t buf;    /* where the detour will be */
 	uint64_t engine; /* what its entries call */
 	struct plan_form form;
+	/* Not NULL: entries count by themselves, and nothing of engine and form is looked at. */
+	const struct plan_count *count;
 	uint8_t probes;                  /* bit i: covered instruction i has a probe */
 	uint64_t site[UKP_WINDOW_INSNS]; /* what the engine gets for it */
 };

@@ -61,6 +61,16 @@ struct plan_window {
 bool plan_window(const struct plan_window_request *req, struct plan_window *w);
 
 /*
+ * Takes the instruction behind a window into it, for a probe that would have no
+ * room for a jump of its own.  The jump stays as it is, and so do that
+ * instruction's bytes: it is entered from the one before alone, as far as is
+ * known, and who enters it in the text is right there, too.  req as before, with
+ * PLAN_WINDOW_LONG bytes or what there is.  False: it can't be, w is unchanged.
+ */
+bool plan_window_extend(const struct plan_window_request *req, struct plan_window *w);
+#define PLAN_WINDOW_LONG (PLAN_WINDOW_MAX + (UKP_WINDOW_INSNS - 1) * UKP_INSN_MAX)
+
+/*
  * Where from its start a function has five bytes of nops for tracers: by
  * -fpatchable-function-entry, or -mfentry with -mnop-mcount; behind an endbr64
  * if it begins with one.  -1: nowhere.

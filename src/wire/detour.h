@@ -6,9 +6,12 @@
  *	text	e9 .. .. .. ..		the window: its first instructions
  *	detour	[entry] copy0 [entry] copy1 ... jmp back; tail; constants
  *
+ * The jump takes five bytes; a window may be longer, and what lies behind them
+ * keeps its bytes in the text.
+ *
  * An entry stands before the copy of each covered instruction that has a
  * probe.  It makes room below the red zone, pushes the words of struct pt_regs
- * that the form asks for, calls the engine and undoes all of it.  Entries of
+ * that the form asks for, calls the engine (or counts) and undoes all of it.  Entries of
  * one form are the same but for constants, so their map is a shape that all
  * detours of the form share; a detour's own map has the rest: copies, the way
  * back and the tail.
@@ -35,7 +38,7 @@
 
 #include "wire/site.h"
 
-#define UKP_WINDOW_INSNS 5  /* a jump covers at most so many */
+#define UKP_WINDOW_INSNS 8  /* a jump covers at most five, and takes some more along */
 #define UKP_DETOUR_PCS 96   /* a detour's own boundaries, at most */
 #define UKP_SHAPE_PCS 72    /* an entry's */
 #define UKP_DETOUR_WORDS 21 /* of struct pt_regs */
@@ -62,6 +65,11 @@ struct ukp_detour_shape {
 enum {
 	UKP_DETOUR_FLOW = 1, /* a nonzero answer of the engine is honoured */
 	UKP_DETOUR_NEAR = 2, /* the engine is called by rel32 */
+	/*
+	 * Entries count by themselves.  In them flags are of no account: they
+	 * are in ax meanwhile, and nothing else is done with them.
+	 */
+	UKP_DETOUR_COUNT = 4,
 };
 
 struct ukp_detour_insn {
@@ -86,7 +94,7 @@ struct ukp_detour {
 	uint8_t jump[5];       /* what is written to addr */
 	uint8_t orig[5];       /* what was there */
 	struct ukp_detour_insn insn[UKP_WINDOW_INSNS];
-	uint16_t reserved;
+	uint32_t next; /* for whoever stores it: the next of a list */
 };
 
 static inline const struct ukp_detour_pc *ukp_detour_map(const struct ukp_detour *d)

@@ -6,7 +6,7 @@
  * shape: addresses are in constants behind the code or have a fixed width.
  */
 #include "plan/detour.h"
-#include "plan/x86/gen.h"
+#include "plan/x86/count.h"
 
 #include <string.h>
 
@@ -227,8 +227,9 @@ static void take_shape(struct detour *d, unsigned int off, unsigned int first)
 
 	s->saves = d->saves;
 	s->len = (uint16_t)(d->g.n - off);
-	s->flags = (uint8_t)((d->req->form.flow ? UKP_DETOUR_FLOW : 0) |
-	                     (d->req->form.near ? UKP_DETOUR_NEAR : 0));
+	s->flags = d->req->count ? UKP_DETOUR_COUNT
+	                         : (uint8_t)((d->req->form.flow ? UKP_DETOUR_FLOW : 0) |
+	                                     (d->req->form.near ? UKP_DETOUR_NEAR : 0));
 	if (d->g.npc - first > UKP_SHAPE_PCS) {
 		d->g.why = PLAN_TOO_LONG;
 		return;
@@ -254,11 +255,15 @@ static void entry(struct detour *d, unsigned int i)
 		first--;
 	d->orig = d->req->addr + d->req->window->insn[i].off;
 	d->words = 0;
-	save(d);
-	call_engine(d, d->req->site[i]);
-	restore(d);
+	if (d->req->count) {
+		count_entry(&d->g, d->req->count, d->req->count->cell[i], d->orig);
+	} else {
+		save(d);
+		call_engine(d, d->req->site[i]);
+		restore(d);
+		d->nr++;
+	}
 	take_shape(d, off, first);
-	d->nr++;
 }
 
 /* All of the frame's registers, and iretq: it works for any ip, flags and sp. */
@@ -302,7 +307,7 @@ static void constants(struct detour *d)
 
 	while (g->n & 7 && !g->why)
 		GEN(g, 0xcc);
-	for (i = 0; i < d->req->window->nr; i++) {
+	for (i = 0; i < d->req->window->nr && d->nr; i++) {
 		if (!(d->req->probes >> i & 1))
 			continue;
 		if (d->saves & PLAN_SAVE(ip)) {
@@ -345,7 +350,7 @@ static bool sane(const struct plan_detour_request *req)
 {
 	const struct plan_window *w = req->window;
 
-	if (!w->nr || w->nr > UKP_WINDOW_INSNS || w->len > PLAN_WINDOW_MAX)
+	if (!w->nr || w->nr > UKP_WINDOW_INSNS || w->len > PLAN_WINDOW_LONG)
 		return false;
 	for (unsigned int i = 0; i < w->nr; i++)
 		if (w->insn[i].off + w->insn[i].len > w->len)
@@ -407,7 +412,7 @@ enum plan_refusal plan_detour(const struct plan_detour_request *req, struct plan
 	struct detour d = {
 		.req = req,
 		.out = out,
-		.saves = plan_form_saves(&req->form),
+		.saves = req->count ? COUNT_SAVES : plan_form_saves(&req->form),
 		.g = {
 			.buf = out->code,
 			.size = PLAN_DETOUR_MAX,

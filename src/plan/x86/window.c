@@ -154,6 +154,29 @@ static enum plan_window_why judge(const struct plan_window_request *req, struct 
 	return PLAN_WINDOW_OK;
 }
 
+bool plan_window_extend(const struct plan_window_request *req, struct plan_window *w)
+{
+	const struct plan_region *r = plan_targets_region(req->targets, req->addr);
+	const uint64_t next = req->addr + w->len;
+	const struct plan_region *there = plan_targets_region(req->targets, next);
+	unsigned int last;
+	struct x86_insn x;
+
+	if (!w->nr || w->nr == UKP_WINDOW_INSNS || w->covered > w->len || w->len >= req->avail)
+		return false;
+	last = w->insn[w->nr - 1].off;
+	if (!r || there != r || !plan_targets_boundary(req->targets, next) ||
+	    plan_targets_any(req->targets, next, next + 1) ||
+	    x86_decode(req->code + last, req->avail - last, req->addr + last, &x) || !goes_on(&x) ||
+	    returns_here(&x) || x86_decode(req->code + w->len, req->avail - w->len, next, &x))
+		return false;
+	w->insn[w->nr].off = w->len;
+	w->insn[w->nr++].len = x.p.len;
+	w->len = (uint8_t)(w->len + x.p.len);
+	w->covered = w->len;
+	return true;
+}
+
 bool plan_window(const struct plan_window_request *req, struct plan_window *w)
 {
 	memset(w, 0, sizeof(*w));

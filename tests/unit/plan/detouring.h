@@ -18,7 +18,7 @@
 #define FRAME 1024      /* bytes below the red zone that entry and engine may change */
 
 struct sequence {
-	uint8_t code[PLAN_WINDOW_MAX + 8];
+	uint8_t code[PLAN_WINDOW_LONG + 8];
 	struct plan_window w;
 	struct plan_insn insn[UKP_WINDOW_INSNS];
 };
@@ -226,18 +226,33 @@ static inline void usual(uint8_t *code)
 	memcpy(code, forms[below(sizeof(forms) / sizeof(forms[0]))], 8);
 }
 
-/* Instructions up to five bytes; t keeps the registers that they are to run with. */
+/* A pointer to the text, by which a later instruction would read the jump. */
+static inline bool points_at_code(const struct trial *t)
+{
+	for (int i = 0; i < t->z.operand_count; i++)
+		if (t->ops[i].type == ZYDIS_OPERAND_TYPE_MEMORY &&
+		    t->ops[i].mem.type == ZYDIS_MEMOP_TYPE_AGEN &&
+		    t->ops[i].mem.base == ZYDIS_REGISTER_RIP)
+			return true;
+	return false;
+}
+
+/*
+ * Instructions up to five bytes, or some more that the jump takes along; t keeps
+ * the registers that they are to run with.
+ */
 static inline bool sequence_make(struct sequence *s, struct trial *t, uint64_t fsbase)
 {
+	const unsigned int want = PLAN_JUMP_SIZE + (below(3) ? 0 : below(20));
 	const uint64_t addr = t->addr;
-	bool ok = true, copied = false;
+	bool ok = true, copied = false, last;
 
 	memset(&s->w, 0, sizeof(s->w));
 	for (int i = 0; i < 16; i++)
 		t->cpu.gpr[i] = below(4) ? trial_pointer() : below(2) ? below(64) : rnd();
 	t->cpu.gpr[4] = STACK + DATA_SIZE / 2 + 512 + 8 * below(32) + (below(8) ? 0 : below(8));
 	t->cpu.flags = trial_flags();
-	while (ok && s->w.len < PLAN_JUMP_SIZE) {
+	while (ok && s->w.len < want && s->w.nr < UKP_WINDOW_INSNS) {
 		struct plan_insn *insn = &s->insn[s->w.nr];
 		uint8_t code[15];
 
@@ -252,9 +267,10 @@ static inline bool sequence_make(struct sequence *s, struct trial *t, uint64_t f
 			    t->ops[i].mem.type != ZYDIS_MEMOP_TYPE_AGEN)
 				ok = trial_pin(t, &t->ops[i].mem, fsbase);
 		memcpy(code, t->code, t->n);
+		last = s->w.len + t->n >= want || s->w.nr == UKP_WINDOW_INSNS - 1;
 		ok = ok && trial_decode(t, code, t->n) &&
-		     !plan_decode(t->code, t->n, t->addr, insn) &&
-		     fits(t, insn, s->w.len + t->n >= PLAN_JUMP_SIZE, &copied);
+		     !plan_decode(t->code, t->n, t->addr, insn) && fits(t, insn, last, &copied) &&
+		     (want == PLAN_JUMP_SIZE || !points_at_code(t));
 		if (!ok)
 			break;
 		if (t->z.meta.category == ZYDIS_CATEGORY_STRINGOP)
@@ -267,7 +283,7 @@ static inline bool sequence_make(struct sequence *s, struct trial *t, uint64_t f
 	}
 	t->addr = addr;
 	s->w.covered = s->w.len;
-	return ok;
+	return ok && s->w.len >= PLAN_JUMP_SIZE;
 }
 
 static inline void sequence_print(const struct sequence *s)

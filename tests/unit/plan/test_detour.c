@@ -152,6 +152,32 @@ static void every_boundary_of_every_form_is_mapped(void **state)
 	}
 }
 
+static void every_boundary_of_a_counting_entry_is_mapped(void **state)
+{
+	for (int i = 0; i < 64; i++) {
+		struct plan_count count = { .alive = 0x1234567890,
+			                    .stride = 1 << 20,
+			                    .shards = 1 + (uint32_t)i,
+			                    .rdpid = i & 1 };
+		struct plan_detour_request req = {
+			.code = prologue,
+			.addr = ADDR,
+			.window = &w,
+			.buf = BUF,
+			.count = &count,
+			.probes = 5,
+		};
+
+		window_of(prologue, 5);
+		assert_int_equal(plan_detour(&req, &d), PLAN_OK);
+		assert_int_equal(d.shape.flags, UKP_DETOUR_COUNT);
+		assert_int_equal(d.shape.saves, PLAN_SAVE(ax) | PLAN_SAVE(cx) | PLAN_SAVE(dx));
+		expect_entry_map(0);
+		expect_entry_map(2);
+		assert_int_equal(d.d.insn[1].entry, UKP_DETOUR_NO_ENTRY);
+	}
+}
+
 static void the_shape_depends_on_the_form_alone(void **state)
 {
 	static const uint8_t other[] = { 0x31, 0xc0, 0x48, 0x8b, 0x05, 0, 0, 0, 0 };
@@ -256,6 +282,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_lightest_form_is_exactly_this),
 		cmocka_unit_test(every_boundary_of_every_form_is_mapped),
+		cmocka_unit_test(every_boundary_of_a_counting_entry_is_mapped),
 		cmocka_unit_test(the_shape_depends_on_the_form_alone),
 		cmocka_unit_test(where_the_flow_was_changed_the_map_says_so),
 		cmocka_unit_test(copies_are_mapped_and_run_into_each_other),

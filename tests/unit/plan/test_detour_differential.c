@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include <asm/prctl.h>
+#include <cpuid.h>
 #include <sys/syscall.h>
 
 #include "unit/plan/detouring.h"
@@ -21,7 +22,8 @@
 static struct trial t;
 static uint64_t fsbase;
 static struct {
-	unsigned long run, several, faults, branches, translated, hits, light, refused, far;
+	unsigned long run, several, faults, branches, translated, hits, light, refused, far, longer,
+		counted;
 } seen;
 
 static int setup(void **state)
@@ -45,6 +47,49 @@ static uint32_t some_saves(void)
 	}
 }
 
+/* Behind the engine's own count: what counting entries work with. */
+#define COUNTS 64u
+#define ROWS 512u /* words */
+
+static bool has_rdpid(void)
+{
+	unsigned int a, b, c, d;
+
+	return __get_cpuid_count(7, 0, &a, &b, &c, &d) && c >> 22 & 1;
+}
+
+static struct plan_count counts;
+
+static void count_setup(struct plan_count *c)
+{
+	uint64_t *word = (uint64_t *)(engine_count + 16);
+
+	memset(engine_count, 0, 4096);
+	word[0] = 1;
+	c->alive = (uint64_t)&word[0];
+	for (int i = 0; i < UKP_WINDOW_INSNS; i++) {
+		word[1 + i] = (uint64_t)(engine_count + ROWS);
+		c->cell[i] = (uint64_t)&word[1 + i];
+	}
+	c->shards = 1 + (uint32_t)below(COUNTS);
+	c->stride = 8;
+	c->rdpid = below(2) && has_rdpid();
+}
+
+static uint32_t counted(const struct plan_count *c)
+{
+	const uint64_t *row = (const uint64_t *)(engine_count + ROWS);
+	uint32_t n = 0;
+
+	for (unsigned int i = 0; i < COUNTS; i++) {
+		n += (uint32_t)row[i];
+		/* none beyond the last one */
+		if (i >= c->shards && row[i])
+			return UINT32_MAX;
+	}
+	return n;
+}
+
 static struct plan_detour_request some_request(const struct sequence *s)
 {
 	const bool high = t.addr >= HIGH;
@@ -61,6 +106,10 @@ static struct plan_detour_request some_request(const struct sequence *s)
 	req.form.near = high == (req.engine >= HIGH) && below(2);
 	for (int i = 0; i < UKP_WINDOW_INSNS; i++)
 		req.site[i] = rnd();
+	if (!below(3)) {
+		count_setup(&counts);
+		req.count = &counts;
+	}
 	return req;
 }
 
@@ -118,6 +167,8 @@ static bool compare(const struct sequence *s, const struct plan_detour_request *
 	poke(t.addr, d->d.jump, PLAN_JUMP_SIZE);
 	*engine_count = 0;
 	trial_execute(&t, t.addr, &b);
+	if (req->count)
+		*engine_count = counted(req->count);
 	if (last->flow == PLAN_FLOW_CALL_IND && a.signo != SIGTRAP)
 		memset((uint8_t *)STACK + (a.cpu.gpr[4] - 8 - STACK) % (DATA_SIZE - 8), 0xee, 8);
 	met = sequence_met(s, &t, req->probes, &a);
@@ -127,6 +178,8 @@ static bool compare(const struct sequence *s, const struct plan_detour_request *
 	seen.faults += a.signo != SIGTRAP;
 	seen.branches += a.signo == SIGTRAP && a.cpu.pc != t.addr + s->w.len + 1;
 	seen.far += !req->form.near;
+	seen.longer += s->w.insn[s->w.nr - 1].off >= PLAN_JUMP_SIZE;
+	seen.counted += req->count != NULL;
 	seen.hits += *engine_count;
 	if (!translate(d, &b))
 		return differ(s, "place in the detour", &a, &b);
@@ -177,9 +230,11 @@ static void random_windows_under_a_jump_do_what_they_did(void **state)
 		wipe(t.addr, sizeof(s.code));
 	}
 	printf("%lu windows: %lu with several probes, %lu light, %lu faults (%lu in the detour), "
-	       "%lu branches, %lu far engines, %lu hits; %lu out of reach\n",
+	       "%lu branches, %lu far engines, %lu longer than the jump, %lu that count, "
+	       "%lu hits; %lu out of reach\n",
 	       seen.run, seen.several, seen.light, seen.faults, seen.translated, seen.branches,
-	       seen.far, seen.hits, seen.refused);
+	       seen.far, seen.longer, seen.counted, seen.hits, seen.refused);
+	assert_true(seen.longer > 1000 && seen.counted > 1000);
 	assert_true(seen.translated > 100 && seen.several > 1000 && seen.branches > 1000);
 }
 
@@ -228,6 +283,7 @@ static void an_engine_sees_the_registers_and_may_go_anywhere(void **state)
 			continue;
 		req = some_request(&s);
 		req.form = (struct plan_form){ PLAN_SAVE_ALL, true, false };
+		req.count = NULL;
 		req.engine = (uint64_t)sends;
 		if (plan_detour(&req, &d))
 			continue;

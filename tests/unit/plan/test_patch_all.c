@@ -28,7 +28,7 @@ struct patched {
 	uint64_t bias;
 	uint8_t *arena, *next;
 	uint64_t *counts;
-	size_t windows, refused, bytes, nr_counts;
+	size_t windows, refused, bytes, nr_counts, longer;
 	int shift;
 	bool control; /* the windows that something leads into, and no others */
 };
@@ -69,7 +69,7 @@ static bool make_arena(struct patched *p)
 static unsigned int patch(struct patched *p, uint64_t addr)
 {
 	static struct plan_detour d;
-	uint8_t code[PLAN_WINDOW_MAX];
+	uint8_t code[PLAN_WINDOW_LONG];
 	struct plan_window w;
 	struct plan_window_request wr = { .targets = p->t, .code = code, .addr = addr };
 	struct plan_detour_request dr = {
@@ -86,13 +86,15 @@ static unsigned int patch(struct patched *p, uint64_t addr)
 	plan_window(&wr, &w);
 	if (w.why != (p->control ? PLAN_WINDOW_TARGET : PLAN_WINDOW_OK))
 		return 0;
-	for (int i = 0; i < UKP_WINDOW_INSNS; i++)
-		dr.site[i] = (uint64_t)&p->counts[p->nr_counts + (size_t)i];
+	while (addr & 64 && !p->control && plan_window_extend(&wr, &w))
+		p->longer++;
+	for (unsigned int i = 0; i < w.nr; i++)
+		dr.site[i] = (uint64_t)&p->counts[p->nr_counts + i];
 	if (plan_detour(&dr, &d)) {
 		p->refused++;
 		return 0;
 	}
-	p->nr_counts += UKP_WINDOW_INSNS;
+	p->nr_counts += w.nr;
 	memcpy(p->next, d.code, d.d.size);
 	p->next += d.d.size;
 	p->bytes += d.d.size + plan_detour_size(&d.d);
@@ -171,9 +173,9 @@ static int try_library(const char *path, void (*work)(void *), enum round round)
 		executed += p.counts[i] != 0;
 		hits += p.counts[i];
 	}
-	printf("  %zu windows, %zu KiB with their maps, %zu refused; %zu places executed, %lu "
-	       "hits: %s\n",
-	       p.windows, p.bytes >> 10, p.refused, executed, hits,
+	printf("  %zu windows, %zu instructions taken along, %zu KiB with their maps, %zu refused; "
+	       "%zu places executed, %lu hits: %s\n",
+	       p.windows, p.longer, p.bytes >> 10, p.refused, executed, hits,
 	       work_sum == before ? "identical" : "DIFFERENT");
 	return work_sum != before || !executed;
 }

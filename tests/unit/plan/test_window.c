@@ -72,6 +72,47 @@ static void a_call_may_only_be_the_last_one(void **state)
 	assert_int_equal(judged(0, NULL), PLAN_WINDOW_OK);
 }
 
+/* How many more instructions a window at 0 takes. */
+static unsigned int extended(void)
+{
+	struct plan_window_request req = { toy.t, toy.code,
+		                           toy.size < PLAN_WINDOW_LONG ? toy.size
+		                                                       : PLAN_WINDOW_LONG,
+		                           CODE_AT, NULL };
+	unsigned int n = 0;
+
+	assert_true(plan_window(&req, &w));
+	while (plan_window_extend(&req, &w)) {
+		n++;
+		assert_int_equal(w.len, w.insn[w.nr - 1].off + w.insn[w.nr - 1].len);
+		assert_int_equal(w.covered, w.len);
+	}
+	return n;
+}
+
+static void a_window_takes_what_is_entered_from_it_alone(void **state)
+{
+	/* mov $1,%eax; nop; nop; ret */
+	MADE(0xb8, 1, 0, 0, 0, 0x90, 0x90, 0xc3);
+	assert_int_equal(extended(), 3);
+	assert_int_equal(w.len, 8);
+	/* as much as a window holds */
+	MADE(0xb8, 1, 0, 0, 0, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0xc3);
+	assert_int_equal(extended(), UKP_WINDOW_INSNS - 1);
+	/* up to a call, which returns behind itself */
+	MADE(0xb8, 1, 0, 0, 0, 0xff, 0xd0, 0x90, 0xc3);
+	assert_int_equal(extended(), 1);
+	/* up to what doesn't go on */
+	MADE(0xb8, 1, 0, 0, 0, 0xc3, 0x90, 0xc3);
+	assert_int_equal(extended(), 1);
+	/* up to a target: mov; nop; nop; jmp to the second nop */
+	MADE(0xb8, 1, 0, 0, 0, 0x90, 0x90, 0xeb, 0xfd);
+	assert_int_equal(extended(), 1);
+	/* not over padding */
+	MADE(0x31, 0xc0, 0xc3, 0x90, 0x90, 0x90);
+	assert_int_equal(extended(), 0);
+}
+
 static void a_short_function_takes_free_padding_only(void **state)
 {
 	/* xor %eax,%eax; ret; padding; the next function */
@@ -198,6 +239,7 @@ int main(void)
 		T(whole_instructions_up_to_five_bytes_are_covered),
 		T(a_branch_into_it_refuses_and_one_to_its_start_or_end_does_not),
 		T(a_call_may_only_be_the_last_one),
+		T(a_window_takes_what_is_entered_from_it_alone),
 		T(a_short_function_takes_free_padding_only),
 		T(padding_belongs_to_the_window),
 		T(padding_that_something_leads_to_is_not_free),
