@@ -272,7 +272,7 @@ static void look_called(greg_t *r, struct cpu c)
 
 static bool is_called(uint64_t pc)
 {
-	return pc - p.callee < (p.moves ? 0x400 : 0x100);
+	return p.callee && pc - p.callee < (p.moves ? 0x400 : 0x100);
 }
 
 static void look_generated(greg_t *r)
