@@ -13,7 +13,7 @@
  * they would have done without us.
  *
  * A struct inject belongs to the thread that made it (ptrace's rule).  While
- * it waits, that thread has SIGCHLD blocked; a handler or signalfd of the
+ * it holds, that thread has SIGCHLD blocked; a handler or signalfd of the
  * caller's sees one afterwards.
  */
 #ifndef UKP_INJECT_INJECT_H

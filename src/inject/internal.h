@@ -67,6 +67,9 @@ struct inject {
 	bool own_child;    /* its exit status is the caller's to reap */
 	bool other_pid_ns; /* tids there are not those here */
 	bool held;
+	unsigned int waits; /* nested wait_start(): SIGCHLD is blocked */
+	sigset_t mask;      /* the caller's own */
+	bool owed;
 	int64_t stopped_at, stopped_for, longest; /* us */
 	uint64_t gadget; /* a syscall instruction in the target; 0: not found yet */
 	struct thread *threads;
@@ -82,6 +85,11 @@ unsigned long proc_number(const char *status, const char *name, int base);
 char proc_state(pid_t pid, pid_t tid); /* R S D T t Z X; 0: no such thread */
 void proc_comm(pid_t pid, pid_t tid, char buf[32]);
 pid_t proc_live_tid(pid_t pid); /* the leader unless it is a zombie; 0: none */
+/*
+ * Calls fn with each thread until it returns other than 0, which is the result.
+ * -ESRCH: no such process.  *more, if given: some came while it was read.
+ */
+int proc_each_task(pid_t pid, int (*fn)(pid_t tid, void *arg), void *arg, bool *more);
 int64_t clock_us(void);
 
 /* wait.c */
@@ -92,14 +100,10 @@ struct stop {
 	bool group; /* STOP_EVENT: the process is stopped by a signal */
 };
 void wait_peek(const struct inject *t, pid_t tid, struct stop *stop);
-int wait_stop(const struct inject *t, pid_t tid, int64_t deadline, struct stop *stop);
-struct waiting {
-	sigset_t mask;
-	bool owed;
-};
-void wait_start(struct waiting *w);
-bool wait_nap(struct waiting *w);
-void wait_finish(struct waiting *w);
+int wait_stop(struct inject *t, pid_t tid, int64_t deadline, struct stop *stop);
+void wait_start(struct inject *t);
+bool wait_nap(struct inject *t);
+void wait_finish(struct inject *t);
 bool wait_dead(const struct inject *t, pid_t tid);
 
 /* seize.c */

@@ -167,12 +167,15 @@ int inject_mem_fd(const struct inject *t)
 	return t->mem_fd;
 }
 
-int inject_read(struct inject *t, uint64_t addr, void *buf, size_t len)
+/* Both ways; the kernel stops at a page that is not there. */
+static int transfer(struct inject *t, bool in, uint64_t addr, void *buf, size_t len)
 {
 	size_t done = 0;
 
 	while (done < len) {
-		ssize_t n = pread(t->mem_fd, (char *)buf + done, len - done, addr + done);
+		char *at = (char *)buf + done;
+		ssize_t n = in ? pread(t->mem_fd, at, len - done, addr + done)
+		               : pwrite(t->mem_fd, at, len - done, addr + done);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -185,20 +188,12 @@ int inject_read(struct inject *t, uint64_t addr, void *buf, size_t len)
 	return 0;
 }
 
+int inject_read(struct inject *t, uint64_t addr, void *buf, size_t len)
+{
+	return transfer(t, true, addr, buf, len);
+}
+
 int inject_write(struct inject *t, uint64_t addr, const void *buf, size_t len)
 {
-	size_t done = 0;
-
-	while (done < len) {
-		ssize_t n = pwrite(t->mem_fd, (const char *)buf + done, len - done, addr + done);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (!n)
-			return -EIO;
-		done += n;
-	}
-	return 0;
+	return transfer(t, false, addr, (void *)buf, len);
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -91,29 +92,54 @@ void proc_comm(pid_t pid, pid_t tid, char buf[32])
 		buf[n - 1] = '\0';
 }
 
-/* A leader that called pthread_exit() has no memory: its /proc files are empty. */
-pid_t proc_live_tid(pid_t pid)
+int proc_each_task(pid_t pid, int (*fn)(pid_t tid, void *arg), void *arg, bool *more)
 {
-	char path[64], state = proc_state(pid, pid);
+	size_t seen = 0;
+	char path[64];
 	struct dirent *e;
-	pid_t tid = 0;
+	struct stat st;
+	int ret = 0;
 	DIR *dir;
 
-	if (state && state != 'Z' && state != 'X')
-		return pid;
 	snprintf(path, sizeof(path), "/proc/%d/task", pid);
 	dir = opendir(path);
 	if (!dir)
-		return 0;
-	while (!tid && (e = readdir(dir))) {
-		pid_t one = atoi(e->d_name);
+		return -ESRCH;
+	while (!ret && (e = readdir(dir))) {
+		pid_t tid = atoi(e->d_name);
 
-		state = one > 0 ? proc_state(pid, one) : 0;
-		if (state && state != 'Z' && state != 'X')
-			tid = one;
+		seen += tid > 0;
+		if (tid > 0)
+			ret = fn(tid, arg);
 	}
+	/* the folder's link count is 2 + threads */
+	if (more)
+		*more = !fstat(dirfd(dir), &st) && st.st_nlink > seen + 2;
 	closedir(dir);
-	return tid;
+	return ret;
+}
+
+struct live {
+	pid_t pid, tid;
+};
+
+static int take_live(pid_t tid, void *arg)
+{
+	struct live *l = arg;
+	char state = proc_state(l->pid, tid);
+
+	l->tid = tid;
+	return state && state != 'Z' && state != 'X';
+}
+
+/* A leader that called pthread_exit() has no memory: its /proc files are empty. */
+pid_t proc_live_tid(pid_t pid)
+{
+	struct live l = { .pid = pid };
+
+	if (take_live(pid, &l))
+		return pid;
+	return proc_each_task(pid, take_live, &l, NULL) > 0 ? l.tid : 0;
 }
 
 int64_t clock_us(void)

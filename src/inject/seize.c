@@ -14,13 +14,11 @@
 #include "inject/internal.h"
 #include "inject/arch.h"
 
-#include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -108,33 +106,30 @@ static int seize_one(struct inject *t, pid_t tid, struct err *err)
 	return 0;
 }
 
+struct newcomers {
+	struct inject *t;
+	size_t hint;
+	struct err *err;
+};
+
+static int take_new(pid_t tid, void *arg)
+{
+	struct newcomers *n = arg;
+
+	return thread_listed(n->t, tid, &n->hint) ? 0 : seize_one(n->t, tid, n->err);
+}
+
 /* Seizes who isn't yet.  A folder that changed while it was read is read again. */
 static int seize_new(struct inject *t, size_t *found, struct err *err)
 {
-	size_t hint = 0, before = t->nr, seen = 0;
-	char path[64];
-	struct dirent *e;
-	struct stat st;
-	int ret = 0;
-	DIR *dir;
+	struct newcomers n = { t, 0, err };
+	size_t before = t->nr;
+	bool more = false;
+	int ret = proc_each_task(t->pid, take_new, &n, &more);
 
-	*found = 0;
-	snprintf(path, sizeof(path), "/proc/%d/task", t->pid);
-	dir = opendir(path);
-	if (!dir)
-		return err_set(err, -ESRCH, "there is no process %d", t->pid);
-	while (!ret && (e = readdir(dir))) {
-		pid_t tid = atoi(e->d_name);
-
-		seen += tid > 0;
-		if (tid > 0 && !thread_listed(t, tid, &hint))
-			ret = seize_one(t, tid, err);
-	}
-	*found = t->nr - before;
-	/* the folder's link count is 2 + threads */
-	if (!fstat(dirfd(dir), &st) && st.st_nlink > seen + 2)
-		*found += 1;
-	closedir(dir);
+	if (ret == -ESRCH)
+		err_set(err, -ESRCH, "there is no process %d", t->pid);
+	*found = t->nr - before + more;
 	if (!before)
 		t->stopped_at = clock_us();
 	for (; before < t->nr; before++)
@@ -269,30 +264,31 @@ static size_t read_threads(struct inject *t)
 	return lost;
 }
 
+struct awakening {
+	struct inject *t;
+	int64_t deadline;
+	struct err *err;
+};
+
+static int await_one(pid_t tid, void *arg)
+{
+	struct awakening *a = arg;
+
+	while (proc_state(a->t->pid, tid) == 'D') {
+		if (clock_us() > a->deadline)
+			return timed_out(a->t, tid, a->err);
+		usleep(500);
+	}
+	return 0;
+}
+
 /* Nobody is seized in an uninterruptible sleep: see above. */
 static int await_wakefulness(struct inject *t, int64_t deadline, struct err *err)
 {
-	char path[64];
-	struct dirent *e;
-	int ret = 0;
-	DIR *dir;
+	struct awakening a = { t, deadline, err };
+	int ret = proc_each_task(t->pid, await_one, &a, NULL);
 
-	snprintf(path, sizeof(path), "/proc/%d/task", t->pid);
-	dir = opendir(path);
-	if (!dir)
-		return err_set(err, -ESRCH, "there is no process %d", t->pid);
-	while (!ret && (e = readdir(dir))) {
-		pid_t tid = atoi(e->d_name);
-
-		while (tid > 0 && !ret && proc_state(t->pid, tid) == 'D') {
-			if (clock_us() > deadline)
-				ret = timed_out(t, tid, err);
-			else
-				usleep(500);
-		}
-	}
-	closedir(dir);
-	return ret;
+	return ret == -ESRCH ? err_set(err, ret, "there is no process %d", t->pid) : ret;
 }
 
 /* A leader that has ended while others live: not to be waited for before they end. */
@@ -305,10 +301,9 @@ static bool is_left_behind(const struct inject *t)
 void seize_reap(struct inject *t)
 {
 	int64_t deadline = clock_us() + STOP_WAIT;
-	struct waiting w;
 	bool left = true;
 
-	wait_start(&w);
+	wait_start(t);
 	while (left && clock_us() < deadline) {
 		size_t i;
 
@@ -324,9 +319,9 @@ void seize_reap(struct inject *t)
 			        (th->pub.tid != t->pid || !is_left_behind(t));
 		}
 		if (left)
-			wait_nap(&w);
+			wait_nap(t);
 	}
-	wait_finish(&w);
+	wait_finish(t);
 	forget_gone(t);
 }
 
@@ -349,6 +344,7 @@ static void let_go(struct inject *t)
 	if (t->stopped_for > t->longest)
 		t->longest = t->stopped_for;
 	seize_reap(t);
+	wait_finish(t);
 }
 
 /* A killed thread is removed from the list of the held, but reaped in the end. */
@@ -379,7 +375,7 @@ static void sort_held(struct inject *t)
 /* One round: whoever is new is stopped and read.  *again: there may be more. */
 static int seize_round(struct inject *t, int64_t deadline, bool *again, struct err *err)
 {
-	size_t found, lost;
+	size_t found = 0, lost;
 	int ret;
 
 	ret = seize_new(t, &found, err);
@@ -402,6 +398,7 @@ int seize_rest(struct inject *t, struct err *err)
 	bool again = true;
 	int ret = 0;
 
+	wait_start(t); /* until let_go() */
 	while (!ret && again)
 		ret = seize_round(t, deadline, &again, err);
 	if (!ret && !seize_count(t))

@@ -35,48 +35,57 @@ static void classify(const siginfo_t *si, struct stop *stop)
 	}
 }
 
-/*
- * What happened to the thread, without waiting; takes the stop or the zombie,
- * except the exit status of the caller's own child: that is for the caller.
- */
-void wait_peek(const struct inject *t, pid_t tid, struct stop *stop)
+/* A stop of the thread, if there is one: the usual case, one call. */
+static bool take_stop(pid_t tid, struct stop *stop)
 {
 	siginfo_t si = { 0 };
-	bool exited;
 
 	stop->kind = STOP_NONE;
-	if (waitid(P_PID, tid, &si, WSTOPPED | WEXITED | __WALL | WNOHANG | WNOWAIT)) {
-		stop->kind = STOP_GONE;
-		return;
-	}
-	if (!si.si_pid)
-		return;
-	exited = si.si_code != CLD_TRAPPED && si.si_code != CLD_STOPPED;
-	if (exited) {
-		stop->kind = STOP_GONE;
-		if (tid != t->pid || !t->own_child)
-			waitid(P_PID, tid, &si, WEXITED | __WALL | WNOHANG);
-		return;
-	}
-	si.si_pid = 0;
 	if (waitid(P_PID, tid, &si, WSTOPPED | __WALL | WNOHANG) || !si.si_pid)
-		return; /* killed in between: the next look sees it */
+		return false;
 	classify(&si, stop);
+	return true;
 }
 
-/* From here on a SIGCHLD stays pending until wait_nap() sees it. */
-void wait_start(struct waiting *w)
+/* Its end, except the exit status of the caller's own child: that is for the caller. */
+static void take_end(const struct inject *t, pid_t tid, struct stop *stop)
+{
+	siginfo_t si = { 0 };
+
+	stop->kind = STOP_NONE;
+	if (waitid(P_PID, tid, &si, WEXITED | __WALL | WNOHANG | WNOWAIT))
+		stop->kind = STOP_GONE;
+	/* A tracer hears of stops, too, whether asked for or not: the next look takes it. */
+	if (stop->kind == STOP_GONE || !si.si_pid || si.si_code == CLD_TRAPPED ||
+	    si.si_code == CLD_STOPPED)
+		return;
+	stop->kind = STOP_GONE;
+	if (tid != t->pid || !t->own_child)
+		waitid(P_PID, tid, &si, WEXITED | __WALL | WNOHANG);
+}
+
+/* What happened to the thread, without waiting; takes the stop or the zombie. */
+void wait_peek(const struct inject *t, pid_t tid, struct stop *stop)
+{
+	if (!take_stop(tid, stop))
+		take_end(t, tid, stop);
+}
+
+/* From here on a SIGCHLD stays pending until wait_nap() sees it.  Nests. */
+void wait_start(struct inject *t)
 {
 	sigset_t set;
 
+	if (t->waits++)
+		return;
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
-	pthread_sigmask(SIG_BLOCK, &set, &w->mask);
-	w->owed = false;
+	pthread_sigmask(SIG_BLOCK, &set, &t->mask);
+	t->owed = false;
 }
 
 /* Until something has happened to a child, or a millisecond: true for the latter. */
-bool wait_nap(struct waiting *w)
+bool wait_nap(struct inject *t)
 {
 	struct timespec nap = { 0, NAP_NS };
 	sigset_t set;
@@ -86,15 +95,17 @@ bool wait_nap(struct waiting *w)
 	if (sigtimedwait(&set, NULL, &nap) < 0)
 		return errno == EAGAIN;
 	/* one that the caller waits for may have merged into it: he gets one again */
-	w->owed = true;
+	t->owed = true;
 	return false;
 }
 
-void wait_finish(struct waiting *w)
+void wait_finish(struct inject *t)
 {
-	if (w->owed)
+	if (--t->waits)
+		return;
+	if (t->owed)
 		kill(getpid(), SIGCHLD);
-	pthread_sigmask(SIG_SETMASK, &w->mask, NULL);
+	pthread_sigmask(SIG_SETMASK, &t->mask, NULL);
 }
 
 bool wait_dead(const struct inject *t, pid_t tid)
@@ -105,25 +116,26 @@ bool wait_dead(const struct inject *t, pid_t tid)
 }
 
 /* 0 with a stop; -ESRCH: the thread is dead or dying; -ETIMEDOUT (deadline 0: none). */
-int wait_stop(const struct inject *t, pid_t tid, int64_t deadline, struct stop *stop)
+int wait_stop(struct inject *t, pid_t tid, int64_t deadline, struct stop *stop)
 {
-	struct waiting w;
+	bool first = true;
 	int ret = 0;
 
-	wait_start(&w);
-	for (;;) {
-		wait_peek(t, tid, stop);
+	wait_start(t);
+	while (!ret && !take_stop(tid, stop)) {
+		/* Whoever ends says so by the signal, too. */
+		if (!first)
+			take_end(t, tid, stop);
+		first = false;
 		if (stop->kind != STOP_NONE)
 			break;
-		if (!wait_nap(&w))
+		if (!wait_nap(t))
 			continue;
 		if (deadline && clock_us() > deadline)
 			ret = -ETIMEDOUT;
 		else if (wait_dead(t, tid))
 			ret = -ESRCH;
-		if (ret)
-			break;
 	}
-	wait_finish(&w);
+	wait_finish(t);
 	return stop->kind == STOP_GONE ? -ESRCH : ret;
 }
