@@ -139,15 +139,36 @@ static bool applies(const struct deny_entry *e, const struct sym_symbol *s, uint
 	}
 }
 
-/* Go moves its stacks and checks every return address on them. */
+static bool ends_with(const char *s, const char *end)
+{
+	size_t n = strlen(s), m = strlen(end);
+
+	return n >= m && !strcmp(s + n - m, end);
+}
+
+/*
+ * Runtimes that walk their own stacks, by the return addresses that they find
+ * there: Go moves stacks and checks each; a garbage collector of HotSpot or V8
+ * takes the caller of the C++ function that generated code has called last from
+ * the word below that code's frame.  Any function of theirs may be that one, by
+ * a tail call, too.  So may one of the program around V8, or of its addons.
+ */
 const char *deny_module(struct sym_proc *p, struct sym_module *m)
 {
+	static const char v8[] = "_ZN2v87Isolate3NewERKNS0_12CreateParamsE";
 	struct sym_symbol s;
 
-	if (!sym_lookup(p, m, "runtime.morestack", &s, 1))
-		return NULL;
-	return "Go checks and moves return addresses: return probes there need exit sites, which "
-	       "come later";
+	if (sym_lookup(p, m, "runtime.morestack", &s, 1))
+		return "Go checks and moves return addresses: return probes there need exit sites, "
+		       "which come later";
+	if (sym_lookup(p, m, "JNI_CreateJavaVM", &s, 1))
+		return "the JVM walks its stacks by return addresses: return probes there need "
+		       "exit sites, which come later; its functions can be probed at their entry";
+	if (sym_lookup(p, sym_module_is_exe(m) ? NULL : m, v8, &s, 1) ||
+	    ends_with(sym_module_name(m), ".node"))
+		return "V8 walks its stacks by return addresses: return probes there need exit "
+		       "sites, which come later; functions can be probed at their entry";
+	return NULL;
 }
 
 const char *deny_check(struct sym_proc *p, uint64_t addr, bool ret)

@@ -1,0 +1,45 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# A runtime that walks its own stack by the return addresses on it (HotSpot, V8,
+# Go) gets no return probe, which would kill it at its next collection; entries
+# can be probed.
+. tests/e2e/lib.sh
+
+call()
+{
+	: >"$T/out"
+	say go
+	await '^wrong'
+}
+
+for mark in plain JNI_CreateJavaVM _ZN2v87Isolate3NewERKNS0_12CreateParamsE runtime.morestack; do
+	if [ $mark = plain ]; then
+		build walker plain gcc -no-pie
+	else
+		build walker "$mark" gcc -no-pie "-DMARK=\"$mark\""
+	fi
+	start "$BIN"
+	snapshot "$PID" >"$T/before"
+	trace_start 1 'p callee'
+	call
+	trace_end
+	eq "$HITS" 1 "$mark: hits"
+	eq "$(value wrong)" 0 "$mark: walks that an entry probe disturbed"
+	assert_untouched "$PID" "$T/before"
+	if [ $mark = plain ]; then
+		# So it would be: this shows that the program looks.
+		trace_start 1 'r callee'
+		call
+		trace_end
+		eq "$(value wrong)" 1 "without a mark: walks that a return probe disturbed"
+	else
+		for def in 'r callee' 'f callee%return' 'p callee%return'; do
+			status=0
+			"$UKP" trace -p "$PID" --for 20 "$def" >"$T/trace" 2>"$T/err" || status=$?
+			eq "$status" 1 "$mark: $def: status"
+			grep -q 'exit sites' "$T/err" || fail "$mark: $def: no reason"
+			assert_untouched "$PID" "$T/before"
+		done
+	fi
+	say end
+done
