@@ -11,7 +11,7 @@
 #ifndef TESTS_PLAN_STEPPING_H
 #define TESTS_PLAN_STEPPING_H
 
-#include "unit/plan/detouring.h"
+#include "unit/plan/windows.h"
 
 #define TF 0x100UL
 #define FLAGS 0x240cd5UL /* what a program can tell, the trap flag apart */

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Copies are executed and compared with the originals: every form of control
- * flow, a list of what is known to be awkward, and random instructions.
+ * Both forms of a probe, executed and compared with the original: copies in
+ * slots, and windows under a jump to a detour whose engine clobbers all it may.
+ * Every form of control flow, a list of what is known to be awkward, and random
+ * instructions.
+ *
+ * test_differential [CASES]: so many random slots and so many random windows.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,23 +15,62 @@
 #include <asm/prctl.h>
 #include <sys/syscall.h>
 
-#include "unit/plan/noise.h"
-#include "unit/plan/trial.h"
+#include "unit/plan/windows.h"
 
-#ifndef RANDOM_INSNS
-#define RANDOM_INSNS 200000
-#endif
-
+static unsigned long cases = 120000; /* of each kind */
 static struct trial t;
+static struct sequence seq;
 static uint64_t fsbase;
+static void (*tweak)(struct trial *t); /* of a form's registers */
 
 static int setup(void **state)
 {
 	syscall(SYS_arch_prctl, ARCH_GET_FS, &fsbase);
-	return trial_setup(state);
+	return detouring_setup(state);
 }
 
-/* One form, in times different states and places. */
+/* A form between fillers, first or last in a window, if it is at home there. */
+static bool form_window(const uint8_t *code, unsigned int n, bool first)
+{
+	static const uint8_t fillers[][2] = { { 0x90 }, { 0x89, 0xf6 }, { 0x89, 0xff }, { 0xf8 } };
+	const uint64_t addr = t.addr;
+	bool copied = false, done = false;
+
+	memset(&seq.w, 0, sizeof(seq.w));
+	while (seq.w.len < PLAN_JUMP_SIZE || !done) {
+		const bool now = first ? !seq.w.nr : seq.w.len + n >= PLAN_JUMP_SIZE;
+		const uint8_t *f = fillers[below(4)];
+
+		t.addr = addr + seq.w.len;
+		if (!trial_decode(&t, now ? code : f, now ? n : 2))
+			return false;
+		if (now && !trial_registers(&t, fsbase))
+			return false;
+		if (now && tweak)
+			tweak(&t);
+		if (now) { /* with the displacement that it has got */
+			uint8_t pinned[15];
+
+			memcpy(pinned, t.code, sizeof(pinned));
+			trial_decode(&t, pinned, n);
+		}
+		if (plan_decode(t.code, t.n, t.addr, &seq.insn[seq.w.nr]))
+			return false;
+		done |= now;
+		if (!fits(&t, &seq.insn[seq.w.nr], now && seq.w.len + t.n >= PLAN_JUMP_SIZE,
+		          &copied))
+			return false;
+		memcpy(seq.code + seq.w.len, t.code, t.n);
+		seq.w.insn[seq.w.nr].off = seq.w.len;
+		seq.w.insn[seq.w.nr++].len = (uint8_t)t.n;
+		seq.w.len = (uint8_t)(seq.w.len + t.n);
+	}
+	t.addr = addr;
+	seq.w.covered = seq.w.len;
+	return true;
+}
+
+/* One form, in times different states and places: out of line and under a jump. */
 static void form(const uint8_t *code, unsigned int n, unsigned int times)
 {
 	for (unsigned int i = 0; i < times; i++) {
@@ -37,9 +80,21 @@ static void form(const uint8_t *code, unsigned int n, unsigned int times)
 			trial_place(&t, i & 1);
 		assert_true(trial_decode(&t, code, n));
 		assert_int_equal(t.n, n);
-		if (trial_registers(&t, fsbase))
+		if (trial_registers(&t, fsbase)) {
+			if (tweak)
+				tweak(&t);
 			assert_true(trial_run(&t, fsbase));
+		}
+		t.post = 0;
+		if (form_window(code, n, i & 1))
+			assert_true(window_run(&t, &seq));
 	}
+}
+
+static void report(const char *what)
+{
+	trial_report(what);
+	window_report(what);
 }
 
 #define FORM(...) \
@@ -57,7 +112,7 @@ static void conditional_jumps_of_all_widths(void **state)
 		FORM(0x2e, 0x0f, 0x80 | cc, 0x40, 0, 0, 0);
 		FORM(0x48, 0x0f, 0x80 | cc, 0x40, 0, 0, 0);
 	}
-	trial_report("jcc");
+	report("jcc");
 }
 
 static void loops_of_all_kinds(void **state)
@@ -69,7 +124,7 @@ static void loops_of_all_kinds(void **state)
 			FORM(0x67, kind, 0x20);
 			FORM(0x67, 0x3e, kind, 0x80);
 		}
-	trial_report("loop");
+	report("loop");
 }
 
 static void direct_jumps_and_calls(void **state)
@@ -86,7 +141,7 @@ static void direct_jumps_and_calls(void **state)
 	FORM(0x67, 0xe8, 0, 1, 0, 0);
 	FORM(0xf2, 0xe8, 0, 1, 0, 0);
 	FORM(0x66, 0x66, 0x48, 0xe8, 0, 1, 0, 0);
-	trial_report("jmp and call");
+	report("jmp and call");
 }
 
 static void indirect_jumps_and_calls_with_every_operand(void **state)
@@ -121,7 +176,7 @@ static void indirect_jumps_and_calls_with_every_operand(void **state)
 	FORM(0x67, 0xff, 0x53, 0x08);
 	FORM(0x67, 0xff, 0x15, 0, 0, 0, 0);
 	FORM(0x67, 0xff, 0x25, 0, 0, 0, 0);
-	trial_report("indirect");
+	report("indirect");
 }
 
 static void returns(void **state)
@@ -133,7 +188,7 @@ static void returns(void **state)
 		FORM(0xc2, 0x10, 0);
 		FORM(0xc2, 0, 0x80);
 	}
-	trial_report("ret");
+	report("ret");
 }
 
 static void the_stack_and_the_flags(void **state)
@@ -168,23 +223,26 @@ static void the_stack_and_the_flags(void **state)
 	FORM(0x48, 0x89, 0x44, 0x24, 0x80);
 	FORM(0x48, 0x8b, 0x44, 0x24, 0xf8);
 	FORM(0x48, 0x94);
-	trial_report("stack");
+	report("stack");
+}
+
+static void some_call(struct trial *tr)
+{
+	static const uint64_t calls[] = { SYS_getppid, SYS_close, 0xffff, SYS_sched_yield };
+
+	tr->cpu.gpr[0] = calls[below(4)];
+	tr->cpu.gpr[7] = -1UL;
 }
 
 static void system_calls(void **state)
 {
-	static const uint8_t codes[][3] = { { 0x0f, 0x05 }, { 0x48, 0x0f, 0x05 } };
-
-	for (int i = 0; i < 64; i++) {
-		trial_place(&t, i & 1);
-		trial_state(&t);
-		assert_true(trial_decode(&t, codes[i >> 1 & 1], sizeof(codes[0])));
-		assert_true(trial_registers(&t, fsbase));
-		t.cpu.gpr[0] = i & 4 ? SYS_getppid : i & 8 ? SYS_close : 0xffff;
-		t.cpu.gpr[7] = -1UL;
-		assert_true(trial_run(&t, fsbase));
+	tweak = some_call;
+	for (int i = 0; i < 4; i++) {
+		FORM(0x0f, 0x05);
+		FORM(0x48, 0x0f, 0x05);
 	}
-	trial_report("syscall");
+	tweak = NULL;
+	report("syscall");
 }
 
 static void rip_operands_of_every_encoding(void **state)
@@ -214,7 +272,7 @@ static void rip_operands_of_every_encoding(void **state)
 		FORM(0x62, 0xf3, 0xfd, 0x48, 0x25, 0x05, 0, 0, 0, 0, 0x55);
 		FORM(0x62, 0xf1, 0x7c, 0x58, 0x58, 0x05, 0, 0, 0, 0);
 	}
-	trial_report("rip operands");
+	report("rip operands");
 }
 
 static void strings_locks_vectors_and_faults(void **state)
@@ -245,14 +303,108 @@ static void strings_locks_vectors_and_faults(void **state)
 		FORM(0xf3, 0x0f, 0x1e, 0xfa);
 		FORM(0x8b, 0x04, 0x25, 0, 0, 0, 0x90);
 	}
-	trial_report("others");
+	report("others");
 }
 
-static void random_instructions(void **state)
+/* rdi and rsi so near to an end of what is mapped that the count leads beyond it. */
+static void near_the_end(struct trial *tr)
+{
+	const bool down = tr->cpu.flags & 0x400;
+	uint64_t k = below(20);
+
+	tr->cpu.gpr[7] = down ? DATA + k : DATA + DATA_SIZE - 1 - k;
+	tr->cpu.gpr[6] = DATA + DATA_SIZE / 2 + below(64);
+	if (below(2)) {
+		uint64_t di = tr->cpu.gpr[7];
+
+		tr->cpu.gpr[7] = tr->cpu.gpr[6];
+		tr->cpu.gpr[6] = di;
+	}
+	tr->cpu.gpr[1] = 40;
+	memset(tr->data, 0, DATA_SIZE); /* so that comparing goes on, too */
+	tr->cpu.gpr[0] = tr->cpu.gpr[0] & 1 ? 0 : tr->cpu.gpr[0];
+}
+
+static void strings_that_fault_midway(void **state)
+{
+	static const uint8_t ops[] = { 0xa4, 0xa6, 0xaa, 0xac, 0xae };
+	const unsigned long before = tally.fault;
+
+	tweak = near_the_end;
+	for (size_t i = 0; i < sizeof(ops); i++)
+		for (uint8_t wide = 0; wide < 2; wide++) {
+			FORM(0xf3, ops[i] | wide);
+			FORM(0xf2, ops[i] | wide);
+			FORM(0x67, 0xf3, ops[i] | wide);
+			FORM(0xf3, 0x48, ops[i] | wide);
+			FORM(0x66, 0xf3, ops[i] | wide);
+			FORM(ops[i] | wide);
+		}
+	tweak = NULL;
+	assert_true(tally.fault - before > 100);
+	report("strings that fault");
+}
+
+static void floats_and_vectors_of_every_kind(void **state)
+{
+	for (int i = 0; i < 4; i++) {
+		/* fld m64; fstp m80; fxch; fsin; fcomi; fild; fbstp; fnstcw; fldcw; fninit */
+		FORM(0xdd, 0x03);
+		FORM(0xdb, 0x3b);
+		FORM(0xd9, 0xc9);
+		FORM(0xd9, 0xfe);
+		FORM(0xdb, 0xf1);
+		FORM(0xdf, 0x2b);
+		FORM(0xdf, 0x33);
+		FORM(0xd9, 0x3b);
+		FORM(0xdb, 0xe3);
+		FORM(0xde, 0xc1);
+		/* emms; paddb %mm1,%mm0; movq (%rbx),%mm3 */
+		FORM(0x0f, 0x77);
+		FORM(0x0f, 0xfc, 0xc1);
+		FORM(0x0f, 0x6f, 0x1b);
+		/* addps; cvtsi2sd; sqrtsd; pshufb m; pcmpistri; aesenc; movntdq; maskmovdqu */
+		FORM(0x0f, 0x58, 0xc1);
+		FORM(0xf2, 0x48, 0x0f, 0x2a, 0xc3);
+		FORM(0xf2, 0x0f, 0x51, 0x03);
+		FORM(0x66, 0x0f, 0x38, 0x00, 0x03);
+		FORM(0x66, 0x0f, 0x3a, 0x63, 0xc1, 0x0c);
+		FORM(0x66, 0x0f, 0x38, 0xdc, 0xc1);
+		FORM(0x66, 0x0f, 0xe7, 0x03);
+		FORM(0x66, 0x0f, 0xf7, 0xc1);
+		FORM(0x0f, 0xae, 0x1b); /* stmxcsr */
+		/* vaddpd %ymm; vfmadd231ps m; vpgatherdd; vzeroall; vmaskmovps; vperm2i128 */
+		FORM(0xc5, 0xf5, 0x58, 0xc2);
+		FORM(0xc4, 0xe2, 0x75, 0xb8, 0x03);
+		FORM(0xc4, 0xe2, 0x6d, 0x90, 0x04, 0x8b);
+		FORM(0xc4, 0xe2, 0x75, 0x2c, 0x03);
+		FORM(0xc4, 0xe3, 0x75, 0x46, 0xc2, 0x13);
+		/* kmovq; kortestw; vaddps %zmm{%k1}{z}; vpcompressd m{%k2}; vpternlogd; vpermb */
+		FORM(0xc4, 0xe1, 0xfb, 0x92, 0xcb);
+		FORM(0xc5, 0xf8, 0x98, 0xc1);
+		FORM(0x62, 0xf1, 0x74, 0xc9, 0x58, 0xc2);
+		FORM(0x62, 0xf2, 0x7d, 0x4a, 0x8b, 0x0b);
+		FORM(0x62, 0xf3, 0x75, 0x48, 0x25, 0xc2, 0x96);
+		FORM(0x62, 0xf2, 0x75, 0x48, 0x8d, 0xc2);
+		/* vgatherdps (%rbx,%zmm1,4),%zmm0{%k3}; vscatterdps; vmovdqu64 m,%zmm31; vcmpps
+		 * m{1to16} */
+		FORM(0x62, 0xf2, 0x7d, 0x4b, 0x92, 0x04, 0x8b);
+		FORM(0x62, 0xf2, 0x7d, 0x4b, 0xa2, 0x04, 0x8b);
+		FORM(0x62, 0x61, 0xfe, 0x48, 0x6f, 0x3b);
+		FORM(0x62, 0xf1, 0x74, 0x58, 0xc2, 0x03, 0x01);
+		/* vaddps {rz-sae}; vpconflictd; vpopcntq m{1to8} */
+		FORM(0x62, 0xf1, 0x74, 0x78, 0x58, 0xc2);
+		FORM(0x62, 0xf2, 0x7d, 0x48, 0xc4, 0xc1);
+		FORM(0x62, 0xf2, 0xfd, 0x58, 0x55, 0x03);
+	}
+	report("floats and vectors");
+}
+
+static void random_instructions_out_of_line_do_what_they_did(void **state)
 {
 	unsigned int i = 0;
 
-	while (tally.run < RANDOM_INSNS) {
+	while (tally.run < cases) {
 		uint8_t code[15];
 
 		noise(code);
@@ -267,7 +419,26 @@ static void random_instructions(void **state)
 	trial_report("random");
 }
 
-int main(void)
+static void random_windows_under_a_jump_do_what_they_did(void **state)
+{
+#ifdef __SANITIZE_ADDRESS__
+	printf("skipped: what random code writes may be AddressSanitizer's own memory\n");
+	skip();
+#endif
+	for (unsigned long i = 0; seen.run < cases; i++) {
+		if (i % 256 == 0)
+			trial_state(&t);
+		t.addr = (below(2) ? HIGH : LOW) + CODE + 0x400 + below(0x1000);
+		if (sequence_make(&seq, &t, fsbase))
+			assert_true(window_run(&t, &seq));
+	}
+	assert_true(seen.translated * 100 > cases && seen.several * 20 > cases &&
+	            seen.branches * 20 > cases && seen.longer * 20 > cases &&
+	            seen.counted * 20 > cases);
+	window_report("random");
+}
+
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(conditional_jumps_of_all_widths),
@@ -279,8 +450,13 @@ int main(void)
 		cmocka_unit_test(system_calls),
 		cmocka_unit_test(rip_operands_of_every_encoding),
 		cmocka_unit_test(strings_locks_vectors_and_faults),
-		cmocka_unit_test(random_instructions),
+		cmocka_unit_test(strings_that_fault_midway),
+		cmocka_unit_test(floats_and_vectors_of_every_kind),
+		cmocka_unit_test(random_instructions_out_of_line_do_what_they_did),
+		cmocka_unit_test(random_windows_under_a_jump_do_what_they_did),
 	};
 
+	if (argc > 1)
+		cases = strtoul(argv[1], NULL, 0);
 	return cmocka_run_group_tests(tests, setup, NULL);
 }

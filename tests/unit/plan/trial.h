@@ -9,13 +9,16 @@
  *	LOW + CODE	int3 but for the instruction	HIGH + CODE	the same
  *	LOW + SLOTS	int3 but for its copy		HIGH + SLOTS
  *	LOW + DATA	where pointers point		LOW + STACK
+ *
+ * Text is r-x there, written by another mapping of it, so that no random write
+ * changes code.
  */
 #ifndef TESTS_PLAN_TRIAL_H
 #define TESTS_PLAN_TRIAL_H
 
 #include <Zydis/Zydis.h>
 
-#include "plan/plan.h"
+#include "plan/detour.h"
 #include "unit/plan/cpu.h"
 
 #define LOW 0x40000000UL
@@ -58,33 +61,67 @@ static inline uint64_t below(uint64_t n)
 	return (rnd() >> 16) % n;
 }
 
-static inline void trial_map(uint64_t at, uint64_t size, int prot)
+static inline void trial_map(uint64_t at, uint64_t size)
 {
-	void *p = mmap((void *)at, size, prot, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
-	               -1, 0);
+	void *p = mmap((void *)at, size, PROT_READ | PROT_WRITE,
+	               MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 
 	if (p != (void *)at) {
 		perror("mmap");
 		exit(1);
 	}
-	if (prot & PROT_EXEC)
-		memset(p, 0xcc, size);
+}
+
+static struct {
+	uint64_t at;
+	uint8_t *rw;
+} arenas[4];
+
+static inline void arena_map(unsigned int i, uint64_t at)
+{
+	int fd = memfd_create("text", 0);
+	void *p = MAP_FAILED;
+
+	if (fd >= 0 && !ftruncate(fd, TEXT_SIZE))
+		p = mmap((void *)at, TEXT_SIZE, PROT_READ | PROT_EXEC,
+		         MAP_SHARED | MAP_FIXED_NOREPLACE, fd, 0);
+	arenas[i].at = at;
+	arenas[i].rw = mmap(NULL, TEXT_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (p != (void *)at || arenas[i].rw == MAP_FAILED) {
+		perror("mmap");
+		exit(1);
+	}
+	close(fd);
+	memset(arenas[i].rw, 0xcc, TEXT_SIZE);
+}
+
+static inline void poke(uint64_t at, const void *bytes, size_t n)
+{
+	for (unsigned int i = 0; i < 4; i++)
+		if (at - arenas[i].at < TEXT_SIZE)
+			memcpy(arenas[i].rw + (at - arenas[i].at), bytes, n);
+}
+
+static inline void wipe(uint64_t at, size_t n)
+{
+	uint8_t fill[PLAN_DETOUR_MAX];
+
+	memset(fill, 0xcc, sizeof(fill));
+	poke(at, fill, n);
 }
 
 static inline int trial_setup(void **state)
 {
-	const int rwx = PROT_READ | PROT_WRITE | PROT_EXEC; /* a test only */
-
 	const char *seed = getenv("UKP_TEST_SEED"); /* to look further than each check does */
 
 	trial_rng = seed ? strtoul(seed, NULL, 0) | 1 : 0x756b70726f626573UL;
 	printf("seed %#lx\n", trial_rng);
-	trial_map(LOW + CODE, TEXT_SIZE, rwx);
-	trial_map(LOW + SLOTS, TEXT_SIZE, rwx);
-	trial_map(HIGH + CODE, TEXT_SIZE, rwx);
-	trial_map(HIGH + SLOTS, TEXT_SIZE, rwx);
-	trial_map(DATA, DATA_SIZE, PROT_READ | PROT_WRITE);
-	trial_map(STACK, DATA_SIZE, PROT_READ | PROT_WRITE);
+	arena_map(0, LOW + CODE);
+	arena_map(1, LOW + SLOTS);
+	arena_map(2, HIGH + CODE);
+	arena_map(3, HIGH + SLOTS);
+	trial_map(DATA, DATA_SIZE);
+	trial_map(STACK, DATA_SIZE);
 	cpu_setup();
 	return 0;
 }
@@ -374,20 +411,20 @@ static inline bool trial_run(struct trial *t, uint64_t fsbase)
 		tally.refused++;
 		return true;
 	}
-	memcpy((void *)t->addr, t->code, t->n);
+	poke(t->addr, t->code, t->n);
 	trial_execute(t, t->addr, &a);
 	if (!trial_has_stack(a.cpu.gpr[4])) {
 		t->post = req.post = 0;
 		plan_copy(&req, out, &site);
 	}
-	memcpy((void *)t->slot, out, sizeof(out));
+	poke(t->slot, out, sizeof(out));
 	memcpy(data, (void *)DATA, DATA_SIZE);
 	memcpy(stack, (void *)STACK, DATA_SIZE);
 	trial_execute(t, t->slot, &b);
 	if (insn.flow == PLAN_FLOW_CALL_IND && a.signo != SIGTRAP)
 		trial_forgive(t->cpu.gpr[4] - 8, stack);
-	memset((void *)t->slot, 0xcc, sizeof(out));
-	memset((void *)t->addr, 0xcc, t->n);
+	wipe(t->slot, sizeof(out));
+	wipe(t->addr, t->n);
 	tally.run++;
 	tally.fault += a.signo != SIGTRAP;
 	tally.branch += insn.flow != PLAN_FLOW_NONE;

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+/* What an engine is given in a detour, and where it may send the program. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <asm/prctl.h>
+#include <sys/syscall.h>
+
+#include "unit/plan/windows.h"
+
+static struct trial t;
+static uint64_t fsbase;
+
+static int setup(void **state)
+{
+	syscall(SYS_arch_prctl, ARCH_GET_FS, &fsbase);
+	return detouring_setup(state);
+}
+
+/* An engine that sends the program elsewhere, with other registers. */
+static struct {
+	struct pt_regs seen, give;
+	uint64_t site;
+} sent;
+
+__attribute__((target("general-regs-only"), no_sanitize("undefined", "address"), used)) static int
+sends(struct pt_regs *regs, void *site)
+{
+	sent.seen = *regs;
+	sent.site = (uint64_t)site;
+	*regs = sent.give;
+	return 1;
+}
+
+static void expect_regs(const struct pt_regs *r, const struct cpu *c)
+{
+	const uint64_t want[15] = { c->gpr[15], c->gpr[14], c->gpr[13], c->gpr[12], c->gpr[5],
+		                    c->gpr[3],  c->gpr[11], c->gpr[10], c->gpr[9],  c->gpr[8],
+		                    c->gpr[0],  c->gpr[1],  c->gpr[2],  c->gpr[6],  c->gpr[7] };
+
+	assert_memory_equal(r, want, sizeof(want));
+	assert_int_equal(r->sp, c->gpr[4]);
+	assert_int_equal(r->orig_ax, -1UL);
+	assert_int_equal(r->cs, 0x33);
+	assert_int_equal(r->ss, 0x2b);
+}
+
+static void an_engine_sees_the_registers_and_may_go_anywhere(void **state)
+{
+	static struct plan_detour d;
+	static struct outcome o, plain;
+	struct sequence s;
+
+	for (int i = 0; i < 2000; i++) {
+		struct plan_detour_request req;
+		uint64_t *give = (uint64_t *)&sent.give;
+
+		if (i % 64 == 0)
+			trial_state(&t);
+		t.addr = (below(2) ? HIGH : LOW) + CODE + 0x400 + below(0x1000);
+		if (!sequence_make(&s, &t, fsbase))
+			continue;
+		req = some_request(&s, &t);
+		req.form = (struct plan_form){ PLAN_SAVE_ALL, true, false };
+		req.count = NULL;
+		req.engine = (uint64_t)sends;
+		if (plan_detour(&req, &d))
+			continue;
+		poke(t.addr, s.code, s.w.len);
+		poke(t.addr, d.d.jump, PLAN_JUMP_SIZE);
+		poke(req.buf, d.code, d.d.size);
+		for (int k = 0; k < UKP_DETOUR_WORDS; k++)
+			give[k] = rnd();
+		sent.give.cs = 0x33;
+		sent.give.ss = 0x2b;
+		sent.give.flags = trial_flags();
+		sent.give.ip = trial_target(&t);
+		if (below(2)) /* near our own frame */
+			sent.give.sp = t.cpu.gpr[4] - 8 * below(64);
+		trial_execute(&t, sent.give.ip, &plain);
+		trial_execute(&t, t.addr, &o);
+		expect_regs(&sent.seen, &t.cpu);
+		assert_int_equal(sent.seen.ip, t.addr + 1);
+		assert_int_equal(sent.seen.flags, t.cpu.flags);
+		assert_int_equal(sent.site, req.site[0]);
+		assert_int_equal(o.signo, SIGTRAP);
+		assert_int_equal(o.cpu.pc, sent.give.ip + 1);
+		assert_int_equal(o.cpu.flags, sent.give.flags);
+		{
+			struct pt_regs *g = &sent.give;
+			const uint64_t *gpr = o.cpu.gpr;
+
+			assert_int_equal(gpr[4], g->sp);
+			assert_true(gpr[0] == g->ax && gpr[1] == g->cx && gpr[2] == g->dx &&
+			            gpr[3] == g->bx && gpr[5] == g->bp && gpr[6] == g->si &&
+			            gpr[7] == g->di && gpr[8] == g->r8 && gpr[9] == g->r9 &&
+			            gpr[10] == g->r10 && gpr[11] == g->r11 && gpr[12] == g->r12 &&
+			            gpr[13] == g->r13 && gpr[14] == g->r14 && gpr[15] == g->r15);
+		}
+		assert_true(cpu_same_vectors(&plain.x, &o.x));
+		assert_true(window_same_stack(t.stack, t.cpu.gpr[4], &s));
+		wipe(req.buf, d.d.size);
+		wipe(t.addr, sizeof(s.code));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_engine_sees_the_registers_and_may_go_anywhere),
+	};
+
+	return cmocka_run_group_tests(tests, setup, NULL);
+}
