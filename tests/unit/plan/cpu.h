@@ -149,7 +149,6 @@ static inline void cpu_setup(void)
 	sigaltstack(&ss, NULL);
 	cpu_clean.b[24] = 0x80; /* mxcsr 0x1f80 */
 	cpu_clean.b[25] = 0x1f;
-	alarm(300); /* an instruction that jumps to itself must not hang the tests */
 }
 
 /* The vector, mask and x87 state that a program can see, but for x87's last pc and operand. */
