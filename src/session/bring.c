@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -118,6 +119,25 @@ static int check_signals(struct target *t, struct err *err)
 		               "not supported yet",
 		               t->pid);
 	return 0;
+}
+
+/*
+ * Records carry the time, read with an instruction that a program can give up
+ * (prctl(PR_SET_TSC); seccomp's strict mode does): it would fault on each hit.
+ */
+static int check_clock(struct target *t, struct err *err)
+{
+	uint64_t at = inject_scratch(t->inject, sizeof(int));
+	int mode = 0;
+
+	/* Where the kernel doesn't know the question, nobody can have given it up. */
+	if (!at || inject_syscall(t->inject, SYS_prctl, PR_GET_TSC, at, 0, 0, 0, 0) ||
+	    inject_read(t->inject, at, &mode, sizeof(mode)) || mode != PR_TSC_SIGSEGV)
+		return 0;
+	return err_set(err, -EOPNOTSUPP,
+	               "process %d may not read the time stamp counter, as probes do: it has "
+	               "called prctl(PR_SET_TSC), or runs in seccomp's strict mode",
+	               t->pid);
 }
 
 static int make_ctl(struct target *t, struct err *err)
@@ -390,6 +410,8 @@ int target_bring(struct target *t, struct err *err)
 {
 	int ret = check_signals(t, err);
 
+	if (!ret)
+		ret = check_clock(t, err);
 	if (!ret)
 		ret = make_ctl(t, err);
 	if (!ret)

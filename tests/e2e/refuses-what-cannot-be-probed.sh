@@ -27,14 +27,17 @@ target_refused()
 }
 
 build disposition dynamic gcc
-for how in blocked thread ignored handled; do
+for how in blocked thread ignored handled noclock strict; do
 	start "$BIN" $how
+	[ $how != strict ] || within 10 grep -q '^Seccomp:.1' "/proc/$PID/status"
 	case $how in
 	blocked | thread) re='blocks SIGTRAP' ;;
 	ignored) re='ignores SIGTRAP' ;;
 	handled) re='handles SIGTRAP' ;;
+	noclock) re='may not read the time stamp counter' ;;
+	strict) re='may not read the time stamp counter|seccomp filter' ;; # root | others
 	esac
-	target_refused "SIGTRAP $how" "$re"
+	target_refused "$how" "$re"
 done
 
 if gcc -m32 -c -o "$T/32.o" tests/targets/32bit.S 2>>/dev/null &&

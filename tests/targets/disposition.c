@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * disposition blocked|ignored|handled|thread|full: SIGTRAP so, then waits.  With
+ * disposition blocked|ignored|handled|thread|full|noclock|strict: SIGTRAP so, the
+ * time stamp counter given up, or seccomp's strict mode; then waits.  With
  * "thread" it is a second thread that blocks it, with "full" one that blocks all
  * signals; it calls work() for each line that comes in, and says "done".
  */
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 static void on_trap(int sig)
@@ -55,9 +58,16 @@ int main(int argc, char **argv)
 		signal(SIGTRAP, SIG_IGN);
 	else if (!strcmp(argv[1], "handled"))
 		signal(SIGTRAP, on_trap);
+	else if (!strcmp(argv[1], "noclock"))
+		prctl(PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0);
 	if (strcmp(argv[1], "thread") && strcmp(argv[1], "full"))
 		printf("ready\n");
 	fflush(stdout);
+	if (!strcmp(argv[1], "strict")) {
+		prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT, 0, 0, 0);
+		while (read(0, argv[1], 1) == 1) /* pause() would end it */
+			work();
+	}
 	for (;;) {
 		work();
 		pause();
