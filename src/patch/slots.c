@@ -120,37 +120,52 @@ static struct arena *new_arena(struct slots *s, uint64_t addr, uint32_t size, st
 	return a;
 }
 
+/* As much as is asked for, or the half of it, and so on, where gaps are small. */
+static struct arena *make_room(struct slots *s, uint64_t addr, uint64_t size, struct err *err)
+{
+	struct arena *a;
+
+	size = (size + ARENA_SIZE - 1) & ~(uint64_t)(ARENA_SIZE - 1);
+	size = size < ARENA_MAX ? size : ARENA_MAX;
+	while (!(a = new_arena(s, addr, (uint32_t)size, err)) && err->code == -ENOSPC &&
+	       size > ARENA_SIZE)
+		size = (size / 2 + ARENA_SIZE - 1) & ~(uint64_t)(ARENA_SIZE - 1);
+	return a;
+}
+
 int slots_reserve(struct slots *s, uint64_t addr, size_t n, struct err *err)
 {
-	uint64_t want = (uint64_t)n * UKP_SLOT_SIZE, have = 0, size;
+	uint64_t want = (uint64_t)n * UKP_SLOT_SIZE, have = 0;
 	struct arena *a;
 
 	for (a = s->arenas; a; a = a->next)
 		if (addr >= a->lo && addr < a->hi)
 			have += a->size - a->used;
 	while (have < want) {
-		size = (want - have + ARENA_SIZE - 1) & ~(uint64_t)(ARENA_SIZE - 1);
-		size = size < ARENA_MAX ? size : ARENA_MAX;
-		while (!(a = new_arena(s, addr, (uint32_t)size, err)) && err->code == -ENOSPC &&
-		       size > ARENA_SIZE)
-			size = (size / 2 + ARENA_SIZE - 1) & ~(uint64_t)(ARENA_SIZE - 1);
+		a = make_room(s, addr, want - have, err);
 		if (!a)
 			return err->code;
-		have += size;
+		have += a->size;
 	}
 	return 0;
 }
 
+/* Mappings are few: each is as large as all before it. */
 uint64_t slots_get_bytes(struct slots *s, uint64_t addr, uint32_t bytes, struct err *err)
 {
 	struct arena *a;
+	uint64_t all = 0;
 
 	bytes = (bytes + UKP_SLOT_SIZE - 1) & ~(uint32_t)(UKP_SLOT_SIZE - 1);
-	for (a = s->arenas; a; a = a->next)
-		if (addr >= a->lo && addr < a->hi && a->used + bytes <= a->size)
+	for (a = s->arenas; a; a = a->next) {
+		if (addr < a->lo || addr >= a->hi)
+			continue;
+		if (a->used + bytes <= a->size)
 			break;
+		all += a->size;
+	}
 	if (!a)
-		a = new_arena(s, addr, ARENA_SIZE, err);
+		a = make_room(s, addr, all ? all : ARENA_SIZE, err);
 	if (!a)
 		return 0;
 	a->used += bytes;
