@@ -22,7 +22,7 @@
 #define UKP_CHAN_VERSION 2
 #define UKP_CHAN_STATS 65536 /* events and latency functions a channel */
 #define UKP_CHAN_HISTS 1024
-#define UKP_CHAN_COUNTERS (1u << 17) /* places that are only counted */
+#define UKP_CHAN_COUNTERS (1u << 20) /* places that are only counted */
 #define UKP_CHAN_OFF_STATS 4096      /* as the broker lays it out */
 
 enum ukp_miss {
