@@ -33,7 +33,7 @@ san      := $(if $(SAN),-fsanitize=$(if $(filter fuzz,$(SAN)),fuzzer-no-link$(co
             -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
 LIBS     := -lZydis -lZycore -ljson-c -lpthread
 
-free_zones   := engine engine/x86 wire lib/hit lib/x86
+free_zones   := engine engine/x86 wire lib/hit lib/still lib/x86
 hosted_zones := base plan plan/x86 sym lang inject inject/x86 patch session front lib agent
 
 src_of    = $(wildcard src/$(1)/*.c src/$(1)/*.S)

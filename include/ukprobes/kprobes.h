@@ -84,7 +84,7 @@ typedef void (*kprobe_post_handler_t)(struct kprobe *p, struct pt_regs *regs, un
 /* struct kprobe.flags; of these a caller may set DISABLED and UKP_NOVEC. */
 #define KPROBE_FLAG_GONE 1           /* its text was unmapped */
 #define KPROBE_FLAG_DISABLED 2       /* temporarily off */
-#define KPROBE_FLAG_OPTIMIZED 4      /* in the jump form */
+#define KPROBE_FLAG_OPTIMIZED 4      /* in the jump form; here: in each probe, while it is */
 #define KPROBE_FLAG_ON_FUNC_ENTRY 16 /* at a function's first instruction */
 /*
  * Here: the handlers touch no vector or x87 register (compiled with
@@ -166,6 +166,27 @@ int kprobe_on_func_entry(kprobe_opcode_t *addr, const char *sym, unsigned long o
 int kprobe_add_ksym_blacklist(unsigned long entry);
 /* Here: why the last failing call of this thread failed; "" if none did. */
 const char *ukp_kprobe_error(void);
+
+/*
+ * The jump form.  A breakpoint costs microseconds; some milliseconds after
+ * registering, a thread of the library's turns it into a jump, which costs
+ * nanoseconds, where the module's code allows it and no probe there has a
+ * post_handler.  It goes back to a breakpoint when a condition goes, and comes
+ * again.  The environment's UKPROBES_OPTIMIZATION=0 keeps all breakpoints.
+ *
+ * ukp_set_kprobes_optimization() is the kernel's debug.kprobes-optimization:
+ * switching off waits until all jumps are breakpoints again.  0, or the errors
+ * of register_kprobe().
+ */
+int ukp_set_kprobes_optimization(bool on);
+bool ukp_kprobes_optimization(void);
+/* Waits until each probe has the form that it will keep.  Not from a handler: returns at once. */
+void wait_for_kprobe_optimizer(void);
+/*
+ * 1: the probe is in the jump form; 0: it isn't, buf says why (at most len bytes
+ * with the NUL); -EINVAL: not registered; -EBUSY: from a handler.
+ */
+int ukp_kprobe_form(const struct kprobe *kp, char *buf, size_t len);
 
 /* Keep probes off a function of one's own, at file scope. */
 #define NOKPROBE_SYMBOL(fname)                                              \

@@ -18,6 +18,6 @@ int ukp_detour_hit(struct pt_regs *regs, struct ukp_site *site)
 	hit.regs = regs;
 	hit.tsc = ukp_arch_clock();
 	hit.cpu = ukp_arch_cpu(ctl);
-	hit.flags = ukp_hit_alive(ctl) ? 0 : UKP_HIT_CHILD;
+	hit.flags = UKP_HIT_JUMP | (ukp_hit_alive(ctl) ? 0 : UKP_HIT_CHILD);
 	return ukp_hit_run(&hit);
 }

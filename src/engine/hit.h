@@ -25,6 +25,7 @@ enum {
 	UKP_HIT_NOREAD = 1,  /* a fault here would kill: treat every read as one */
 	UKP_HIT_UNWOUND = 2, /* at returns: it won't come, account for it */
 	UKP_HIT_CHILD = 4,   /* in a forked child: only what must always run */
+	UKP_HIT_JUMP = 8,    /* from a detour: nobody has saved vector state */
 };
 
 struct ukp_hit {

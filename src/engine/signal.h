@@ -86,6 +86,13 @@ bool ukp_resume_direct(const struct ukp_ctl *ctl, const struct ukp_ucontext *uc)
 int ukp_signal_chain(struct ukp_ctl *ctl, int sig, struct ukp_siginfo *info,
                      struct ukp_ucontext *uc);
 
+/*
+ * Where a trap goes on: *resume, or *slot where that is 0.  Whoever finds a thread
+ * between these bounds can't know what it will be.
+ */
+uint64_t ukp_pick(const uint64_t *resume, const uint64_t *slot);
+extern const char ukp_pick_start[], ukp_pick_end[];
+
 /* Bounds of the guarded copies and where a fault in them goes on. */
 extern const char ukp_guard_start[], ukp_guard_end[], ukp_guard_fail[];
 

@@ -60,10 +60,12 @@ int ukp_trap(int sig, struct ukp_siginfo *info, struct ukp_ucontext *uc)
 	hit.flags = (faults_are_fatal(uc) ? UKP_HIT_NOREAD : 0) |
 	            (ukp_hit_alive(ctl) ? 0 : UKP_HIT_CHILD);
 	if (!ukp_hit_run(&hit)) {
-		uint64_t copy = __atomic_load_n(&site->resume, __ATOMIC_ACQUIRE);
-
-		/* A forked child has its own slots: a detour made since is not in them. */
-		regs.ip = copy && !(hit.flags & UKP_HIT_CHILD) ? copy : site->slot;
+		/* A child's copy of slots lacks detours made since, unless all else is a copy, too.
+		 */
+		if ((hit.flags & UKP_HIT_CHILD) && !(ctl->flags & UKP_CTL_OWN))
+			regs.ip = site->slot;
+		else
+			regs.ip = ukp_pick(&site->resume, &site->slot);
 	}
 	ukp_regs_to_uc(uc, &regs);
 	return resume(ctl, uc);

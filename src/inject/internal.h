@@ -19,6 +19,7 @@
 #ifndef UKP_INJECT_INTERNAL_H
 #define UKP_INJECT_INTERNAL_H
 
+#include "inject/eintr.h"
 #include "inject/inject.h"
 
 #include <signal.h>
@@ -120,8 +121,5 @@ int mem_find_syscall(struct inject *t, struct err *err);
 /* preflight.c */
 enum exe_kind { EXE_UNKNOWN, EXE_OURS, EXE_32_BIT, EXE_OTHER_CPU };
 enum exe_kind preflight_exe(const char *path);
-
-/* eintr.c */
-bool eintr_restartable(long nr);
 
 #endif

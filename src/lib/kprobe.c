@@ -11,7 +11,9 @@
 #include <string.h>
 #include <time.h>
 
+#include "lib/jump.h"
 #include "lib/lib.h"
+#include "lib/opt.h"
 #include "patch/place.h"
 
 #define CALLER_FLAGS (KPROBE_FLAG_DISABLED | UKP_NOVEC)
@@ -61,6 +63,7 @@ int lib_lock(bool handlers_may, struct err *err)
 
 void lib_unlock(void)
 {
+	opt_start();
 	__atomic_store_n(&held, false, __ATOMIC_RELEASE);
 	pthread_mutex_unlock(&lock);
 }
@@ -80,14 +83,14 @@ void lib_wait(void)
 /* Someone else's breakpoint, or a rewritten page, is not ours to cover. */
 int kprobe_check_memory(struct sym_proc *sym, uint64_t addr, struct err *err)
 {
-	uint8_t code[UKP_INSN_MAX], now[UKP_INSN_MAX];
+	uint8_t code[UKP_INSN_MAX];
 	const struct lib_site *s = site_find(addr);
 	size_t len;
 
 	if (s && s->armed)
 		return 0;
 	len = place_length(sym, addr, code);
-	if (len && !own_read(addr, now, len) && !memcmp(code, now, len))
+	if (len && jump_text_is(addr, code, len))
 		return 0;
 	return err_set(err, -EINVAL, "the bytes at %#lx differ from the file's", addr);
 }

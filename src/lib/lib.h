@@ -5,6 +5,9 @@
  *	own.c	     memory, text and signals of this process
  *	site.c	     sites and slots, the one byte
  *	name.c	     from names to places; the blacklist
+ *	jump.c       five bytes instead of the one: windows and detours
+ *	opt.c        when that happens: the optimizer's thread
+ *	hold.c       all threads stand still for it
  *	kprobe.c     register, unregister, enable
  *	kretprobe.c  the same at returns
  *	fprobe.c     many functions at once
@@ -12,8 +15,9 @@
  *	calls.c	     memory of calls that are followed
  *	vec.c	     what the CPU has of vector state
  *	hit/, x86/   what runs on a hit
+ *	still/       what runs while threads stand still
  *
- * All but the last two run under lib_lock(), hosted, and may sleep.
+ * All but the last three run under lib_lock(), hosted, and may sleep.
  */
 #ifndef UKP_LIB_LIB_H
 #define UKP_LIB_LIB_H
@@ -72,10 +76,30 @@ void site_unlink(struct lib_site *s, struct kprobe *p);
 bool site_has(const struct lib_site *s, const struct kprobe *p);
 /* Text as the enabled probes want it. */
 int site_update(struct lib_site *s, struct err *err);
+bool site_wants_post(const struct lib_site *s);
+struct lib_site *site_first(void); /* of all, by next */
+/* Where traps at addr go on instead of the slot; 0: in the slot. */
+void site_set_resume(uint64_t addr, uint64_t to);
+/* One more detour that s heads, at off in the control area. */
+int site_add_detour(struct lib_site *s, const struct ukp_detour *d, uint32_t off);
 /* Whoever traps at addr, where no probe may be, goes on at to. */
 int site_divert(uint64_t addr, uint64_t to);
 /* Probes that the engine needs for itself. */
 int site_plant_internal(struct err *err);
+
+/*
+ * The jump form in the background (opt.c).  Something has changed at s, or at
+ * what is within len bytes of it: whether a jump may come is to be seen.
+ */
+void opt_queue(struct lib_site *s);
+void opt_queue_window(const struct lib_site *s, uint64_t len);
+
+/*
+ * Nobody is inside these windows any more, but for those that come out as stuck.
+ * -EAGAIN: better luck later; -EPERM: never, with the reason.
+ */
+struct settle_window;
+int hold_settle(struct settle_window *w, uint32_t nr, const char **why);
 
 /*
  * addr or symbol_name and offset, as the kernel's _kprobe_addr() has it.
@@ -86,6 +110,8 @@ int name_address(struct sym_proc *sym, kprobe_opcode_t *addr, const char *name,
 bool name_denied(struct sym_proc *sym, uint64_t addr);
 /* The part of it that patch/survey.h doesn't know. */
 bool name_denied_here(struct sym_proc *sym, uint64_t addr);
+/* The section of what runs on hits. */
+void name_hit_range(uint64_t *start, uint64_t *end);
 
 /* Whether memory at addr is as the file has it, or with a breakpoint of ours. */
 int kprobe_check_memory(struct sym_proc *sym, uint64_t addr, struct err *err);

@@ -110,6 +110,12 @@ static bool is_listed(struct sym_proc *sym, uint64_t addr)
 	return false;
 }
 
+void name_hit_range(uint64_t *start, uint64_t *end)
+{
+	*start = (uint64_t)__start_ukp_hit_text;
+	*end = (uint64_t)__stop_ukp_hit_text;
+}
+
 bool name_denied_here(struct sym_proc *sym, uint64_t addr)
 {
 	return (addr >= (uint64_t)__start_ukp_hit_text && addr < (uint64_t)__stop_ukp_hit_text) ||

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "engine/rethook.h"
@@ -129,10 +130,13 @@ static int poke_divert(void *arg, uint64_t addr, uint64_t to)
 int own_poke(struct poke *v, size_t n)
 {
 	static const struct poke_ops ops = { poke_read, poke_write, poke_sync, poke_divert };
-	int fd = open("/proc/self/mem", O_RDWR | O_CLOEXEC), ret;
+	int fd = open("/proc/self/mem", O_RDWR | O_CLOEXEC), ret = fd < 0 ? -errno : 0;
+	size_t i;
 
-	if (fd < 0)
-		return -errno;
+	for (i = 0; i < n && ret; i++)
+		v[i].error = ret;
+	if (ret)
+		return ret;
 	ret = poke_text(&ops, &fd, v, n);
 	close(fd);
 	return ret;
@@ -162,7 +166,7 @@ static int record(struct ukp_ctl *ctl, void *addr, uint64_t len, enum ukp_map_ki
 
 static uint64_t map_slots(void *arg, uint64_t hint, uint64_t len, struct err *err)
 {
-	struct lib_arena *a = calloc(1, sizeof(*a));
+	struct lib_arena *a = calloc(1, sizeof(*a) + len / UKP_SLOT_SIZE * sizeof(*a->site));
 	void *p;
 
 	if (!a) {
@@ -180,6 +184,7 @@ static uint64_t map_slots(void *arg, uint64_t hint, uint64_t len, struct err *er
 		return 0;
 	}
 	a->addr = hint;
+	a->len = len;
 	a->next = ukp_lib_arenas;
 	__atomic_store_n(&ukp_lib_arenas, a, __ATOMIC_RELEASE);
 	return hint;
@@ -275,6 +280,17 @@ static bool blocks_sigtrap(const char *tid)
 	return blocked & 1ull << (UKP_SIGTRAP - 1);
 }
 
+/* libc starts a thread with all signals blocked: one that stays so is meant. */
+static bool keeps_blocking(const char *tid)
+{
+	const struct timespec rest = { .tv_nsec = 1000000 };
+	int tries;
+
+	for (tries = 0; tries < 200 && blocks_sigtrap(tid); tries++)
+		nanosleep(&rest, NULL);
+	return tries == 200;
+}
+
 /* SIGTRAP must reach us in every thread, and nobody else may want it. */
 static int check_signals(struct err *err)
 {
@@ -290,7 +306,7 @@ static int check_signals(struct err *err)
 		               "or another tool): probes need it");
 	d = opendir("/proc/self/task");
 	while (d && !ret && (e = readdir(d)))
-		if (e->d_name[0] != '.' && blocks_sigtrap(e->d_name))
+		if (e->d_name[0] != '.' && keeps_blocking(e->d_name))
 			ret = err_set(err, -EBUSY,
 			              "thread %s blocks SIGTRAP: a probe would kill it", e->d_name);
 	if (d)
@@ -342,7 +358,7 @@ static int make_ctl(struct ukp_ctl **ret, struct err *err)
 	ctl->version = UKP_CTL_VERSION;
 	ctl->self = (uint64_t)ctl;
 	ctl->size = UKP_CTL_SIZE;
-	ctl->flags = area_cpu_flags();
+	ctl->flags = area_cpu_flags() | UKP_CTL_OWN;
 	ctl->nr_instances = AREA_INSTANCES;
 	ctl->restorer = (uint64_t)ukp_restorer;
 	ctl->next_free = (uint32_t)area_page_up(sizeof(*ctl));

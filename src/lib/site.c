@@ -10,17 +10,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/jump.h"
 #include "lib/lib.h"
 #include "patch/area.h"
 #include "patch/place.h"
 #include "plan/plan.h"
+
+static struct lib_site *all;
 
 static struct lib_site **site_of_slot(uint64_t slot)
 {
 	struct lib_arena *a;
 
 	for (a = __atomic_load_n(&ukp_lib_arenas, __ATOMIC_ACQUIRE); a; a = a->next)
-		if (slot - a->addr < LIB_ARENA_SLOTS * UKP_SLOT_SIZE)
+		if (slot - a->addr < a->len)
 			return &a->site[(slot - a->addr) / UKP_SLOT_SIZE];
 	return NULL;
 }
@@ -168,7 +171,53 @@ static int new_site(uint64_t addr, bool post, struct lib_site **ret_s, struct er
 		free(s);
 		return ret;
 	}
+	s->next = all;
+	all = s;
 	*ret_s = s;
+	return 0;
+}
+
+struct lib_site *site_first(void)
+{
+	return all;
+}
+
+void site_set_resume(uint64_t addr, uint64_t to)
+{
+	struct ukp_site_table *t = table();
+	uint32_t i = ukp_site_hash(addr), n;
+
+	/* Whoever has trapped may have found any of the address. */
+	for (n = 0; n <= t->mask && t->site[(i + n) & t->mask]; n++) {
+		struct ukp_site *us = ukp_ctl_at(ukp_lib_ctl, t->site[(i + n) & t->mask]);
+
+		if (us->addr == addr && site_of_slot(us->slot))
+			__atomic_store_n(&us->resume, to, __ATOMIC_RELEASE);
+	}
+}
+
+int site_add_detour(struct lib_site *s, const struct ukp_detour *d, uint32_t off)
+{
+	struct ukp_site *us = s->site;
+	uint64_t at;
+	uint32_t more;
+
+	for (at = d->buf; at < d->buf + d->size; at += UKP_SLOT_SIZE)
+		__atomic_store_n(site_of_slot(at), s, __ATOMIC_RELEASE);
+	if (us->detour) {
+		/* Faults find it in an entry of its own, behind the one in force. */
+		more = table_grow() ? 0 : own_alloc(sizeof(*us));
+		if (!more)
+			return -ENOSPC;
+		us = ukp_ctl_at(ukp_lib_ctl, more);
+		memcpy(us, s->site, sizeof(*us));
+		us->detour = 0;
+		table()->used++;
+		area_table_put(table(), table()->mask, us->addr, more);
+	}
+	us->shape = d->shape;
+	/* Release: whoever finds the detour finds all of it. */
+	__atomic_store_n(&us->detour, off, __ATOMIC_RELEASE);
 	return 0;
 }
 
@@ -220,6 +269,7 @@ int site_get(uint64_t addr, bool post, struct lib_site **ret, struct err *err)
 	if (!s)
 		r = new_site(addr, post, &s, err);
 	else if (!same_code(s)) {
+		jump_forget(s);
 		s->armed = false;
 		r = add_variant(s, post, err);
 	} else if (!serves(s, post)) {
@@ -251,14 +301,22 @@ static bool wanted(const struct lib_site *s)
 	return s->fprobes || a->next != 0;
 }
 
-int site_update(struct lib_site *s, struct err *err)
+bool site_wants_post(const struct lib_site *s)
+{
+	const struct kprobe *p;
+
+	for (p = s->probes; p; p = p->ukp_next)
+		if (p->post_handler && !p->ukp_ret &&
+		    !(p->flags & (KPROBE_FLAG_DISABLED | KPROBE_FLAG_GONE)))
+			return true;
+	return false;
+}
+
+static int set_breakpoint(struct lib_site *s, bool want, struct err *err)
 {
 	unsigned char now, int3 = 0xcc, first = s->site->orig[0];
-	bool want = wanted(s);
 	int ret;
 
-	if (want == s->armed)
-		return 0;
 	ret = own_read(s->addr, &now, 1);
 	if (ret || now != (want ? first : int3))
 		return err_set(err, ret ? ret : -EINVAL,
@@ -268,6 +326,24 @@ int site_update(struct lib_site *s, struct err *err)
 		return err_set(err, ret, "cannot write text through /proc/self/mem: %s",
 		               strerror(-ret));
 	s->armed = want;
+	return 0;
+}
+
+/* Jumps that this one is under give way to breakpoints first, and may come again. */
+int site_update(struct lib_site *s, struct err *err)
+{
+	struct lib_site *head = jump_over(s->addr);
+	bool want = wanted(s);
+	int ret = 0;
+
+	if (head && (want != s->armed || site_wants_post(s)))
+		ret = jump_take_back(head, err);
+	if (!ret && want != s->armed)
+		ret = set_breakpoint(s, want, err);
+	if (ret)
+		return ret;
+	jump_mark(s);
+	opt_queue(s);
 	return 0;
 }
 

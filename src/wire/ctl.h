@@ -54,6 +54,7 @@ struct ukp_mapping {
 enum {
 	UKP_CTL_RDPID = 1,
 	UKP_CTL_DIRECT = 2, /* resume without rt_sigreturn */
+	UKP_CTL_OWN = 4,    /* private memory: a forked child has a copy of all of it */
 };
 
 /* Open addressing, linear; 0: free.  Never more than half full. */

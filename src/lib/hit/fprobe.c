@@ -28,16 +28,35 @@ static unsigned long return_address(struct ukp_hit *hit)
 	return owner ? owner->ret_addr : word;
 }
 
+struct entering {
+	struct fprobe *fp;
+	struct ukp_hit *hit;
+	unsigned long ret_ip;
+	void *data;
+	int ret;
+};
+
+static void run_entry(void *arg)
+{
+	struct entering *e = arg;
+
+	e->ret = e->fp->entry_handler(e->fp, e->hit->site->addr, e->ret_ip, e->hit->regs, e->data);
+}
+
 static int call_entry(struct fprobe *fp, struct ukp_hit *hit, unsigned long ret_ip, void *data)
 {
+	struct entering e = { fp, hit, ret_ip, data, 0 };
 	unsigned long ip = hit->regs->ip;
-	int ret;
 
 	if (!fp->entry_handler)
 		return 0;
-	ret = fp->entry_handler(fp, hit->site->addr, ret_ip, hit->regs, data);
+	/* At a breakpoint the signal frame has vector state. */
+	if ((hit->flags & UKP_HIT_JUMP) && !(fp->flags & UKP_NOVEC))
+		ukp_vec_call(run_entry, &e);
+	else
+		run_entry(&e);
 	hit->regs->ip = ip;
-	return ret;
+	return e.ret;
 }
 
 int ukp_fprobe_return(struct ukp_hit *hit, uint64_t ctx);

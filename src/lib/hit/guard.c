@@ -36,6 +36,7 @@ struct guard_bucket {
 };
 
 static struct guard_bucket table[BUCKETS] __attribute__((aligned(64)));
+static uint64_t quiet; /* the key of the library's own thread, or 0 */
 
 static uint64_t thread_key(void)
 {
@@ -95,6 +96,8 @@ enum guard_state guard_on_kind(struct guard *g, enum guard_kind kind)
 {
 	uint64_t key = thread_key() | kind, n;
 
+	if ((key & ~KINDS) == __atomic_load_n(&quiet, __ATOMIC_RELAXED))
+		return GUARD_QUIET;
 	g->home = home_of(key);
 	if (find(key, g->home))
 		return GUARD_NESTED;
@@ -130,6 +133,16 @@ void guard_off(struct guard *g)
 	__atomic_store_n(&g->slot->runs, g->slot->runs + 1, __ATOMIC_RELEASE);
 	__atomic_store_n(&g->slot->key, 0, __ATOMIC_RELEASE);
 	unpass(g->home, g->bucket);
+}
+
+bool guard_is_quiet(void)
+{
+	return thread_key() == __atomic_load_n(&quiet, __ATOMIC_RELAXED);
+}
+
+void guard_quiet(bool on)
+{
+	__atomic_store_n(&quiet, on ? thread_key() : 0, __ATOMIC_RELAXED);
 }
 
 void guard_set_running(struct guard *g, struct kprobe *p)

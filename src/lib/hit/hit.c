@@ -2,7 +2,8 @@
 /*
  * The walk over the probes of an address, before and after its instruction.
  *
- * Before, we are in the SIGTRAP handler: the frame keeps vector state.  After,
+ * Before, we are in the SIGTRAP handler, whose frame keeps vector state, or in a
+ * detour, where ukp_vec_call() keeps it for handlers that may touch it.  After,
  * in the slot's stub, ukp_vec_call() keeps it.  Control flow with a post
  * handler doesn't come back to its slot: it is emulated here, if the memory
  * that it touches is there; if not, the copy in the slot runs and faults as
@@ -36,17 +37,46 @@ static bool wants_post(struct kprobe *p)
 	return p->post_handler && !p->ukp_ret && enabled(p);
 }
 
+struct pre {
+	struct kprobe *p;
+	struct ukp_hit *hit;
+	int flow;
+};
+
+static void call_pre(void *arg)
+{
+	struct pre *pre = arg;
+	struct kprobe *p = pre->p;
+
+	if (p->ukp_ret)
+		ukp_lib_entry(pre->hit, p);
+	else if (p->pre_handler)
+		pre->flow = p->pre_handler(p, pre->hit->regs);
+}
+
+/* May what call_pre() runs touch vector registers? */
+static bool wants_vec(const struct kprobe *p)
+{
+	if (p->flags & UKP_NOVEC)
+		return false;
+	/* kp is the first member. */
+	return p->ukp_ret ? ((const struct kretprobe *)p)->entry_handler != NULL
+	                  : p->pre_handler != NULL;
+}
+
 static int run_pre(struct lib_site *s, struct ukp_hit *hit, struct guard *g)
 {
-	struct kprobe *p;
+	struct pre pre = { .hit = hit };
 
-	for (p = first(s); p; p = next(p)) {
-		if (!enabled(p))
+	for (pre.p = first(s); pre.p; pre.p = next(pre.p)) {
+		if (!enabled(pre.p))
 			continue;
-		guard_set_running(g, p);
-		if (p->ukp_ret)
-			ukp_lib_entry(hit, p);
-		else if (p->pre_handler && p->pre_handler(p, hit->regs))
+		guard_set_running(g, pre.p);
+		if ((hit->flags & UKP_HIT_JUMP) && wants_vec(pre.p))
+			ukp_vec_call(call_pre, &pre);
+		else
+			call_pre(&pre);
+		if (pre.flow)
 			return 1;
 	}
 	return 0;
@@ -85,7 +115,8 @@ static int emulate(struct lib_site *s, struct ukp_hit *hit, struct guard *g)
 	uint64_t fsbase;
 	struct kprobe *p;
 
-	if (s->insn.flow == PLAN_FLOW_NONE)
+	/* A jump gives way before a post handler is called; this is a hit from before. */
+	if (s->insn.flow == PLAN_FLOW_NONE || (hit->flags & UKP_HIT_JUMP))
 		return 0;
 	for (p = first(s); p && !wants_post(p); p = next(p))
 		;
@@ -99,6 +130,40 @@ static int emulate(struct lib_site *s, struct ukp_hit *hit, struct guard *g)
 	return 1;
 }
 
+/* pc is in a slot, so there is an arena that has it; NULL: it is in none. */
+static struct lib_site *site_of_slot(uint64_t pc)
+{
+	struct lib_arena *a = __atomic_load_n(&ukp_lib_arenas, __ATOMIC_ACQUIRE);
+
+	while (a && pc - a->addr >= a->len)
+		a = a->next;
+	return a ? __atomic_load_n(&a->site[(pc - a->addr) / UKP_SLOT_SIZE], __ATOMIC_ACQUIRE)
+	         : NULL;
+}
+
+/*
+ * A handler has chosen where to go on.  Where that is the middle of a jump, or
+ * will be at once, the instruction is in the detour.
+ */
+static uint64_t around_jumps(uint64_t ip)
+{
+	const struct ukp_detour *d;
+	const struct ukp_site *us;
+	const struct lib_site *s;
+	uint64_t off, to;
+
+	for (off = 1; off < LIB_JUMP_SIZE; off++) {
+		us = ukp_site_find(ukp_lib_ctl, ip - off);
+		s = us ? site_of_slot(us->slot) : NULL;
+		/* Acquire: the detour is complete. */
+		d = s ? __atomic_load_n(&s->over, __ATOMIC_ACQUIRE) : NULL;
+		to = d && off < d->len ? ukp_detour_park(d, ip) : 0;
+		if (to)
+			return to;
+	}
+	return ip;
+}
+
 int ukp_lib_hit(struct ukp_hit *hit, uint64_t ctx)
 {
 	struct lib_site *s = (struct lib_site *)ctx;
@@ -106,7 +171,7 @@ int ukp_lib_hit(struct ukp_hit *hit, uint64_t ctx)
 	struct guard g;
 	int flow;
 
-	if (__atomic_load_n(&s->fprobes, __ATOMIC_RELAXED))
+	if (__atomic_load_n(&s->fprobes, __ATOMIC_RELAXED) && !guard_is_quiet())
 		ukp_lib_fprobes(hit, s);
 	switch (guard_on(&g)) {
 	case GUARD_NESTED:
@@ -116,24 +181,18 @@ int ukp_lib_hit(struct ukp_hit *hit, uint64_t ctx)
 	case GUARD_FULL:
 		ukp_count(&hit->site->nmissed);
 		return 0;
-	default:
+	case GUARD_QUIET:
+		return 0;
+	case GUARD_ON:
 		break;
 	}
 	flow = run_pre(s, hit, &g);
 	if (!flow)
 		flow = emulate(s, hit, &g);
+	if (flow)
+		hit->regs->ip = around_jumps(hit->regs->ip);
 	guard_off(&g);
 	return flow;
-}
-
-/* pc is in a slot, so there is an arena that has it. */
-static struct lib_site *site_of_slot(uint64_t pc)
-{
-	struct lib_arena *a = __atomic_load_n(&ukp_lib_arenas, __ATOMIC_ACQUIRE);
-
-	while (pc - a->addr >= LIB_ARENA_SLOTS * UKP_SLOT_SIZE)
-		a = a->next;
-	return __atomic_load_n(&a->site[(pc - a->addr) / UKP_SLOT_SIZE], __ATOMIC_ACQUIRE);
 }
 
 struct post {
@@ -168,5 +227,6 @@ void ukp_lib_post(struct pt_regs *regs, uint64_t ra)
 		call_post(&post);
 	else
 		ukp_vec_call(call_post, &post);
+	regs->ip = around_jumps(regs->ip);
 	guard_off(&g);
 }

@@ -8,6 +8,7 @@
  *
  *	int3 -> engine -> ukp_lib_hit(): guard on, handlers newest first, guard
  *	off -> slot -> back, or ukp_post_entry -> ukp_lib_post()
+ *	jump -> detour -> ukp_lib_detour -> engine -> ukp_lib_hit() -> copy -> back
  *	stub -> engine -> ukp_lib_return()
  *
  * Lists of probes change under a mutex (src/lib/kprobe.c); readers are inside
@@ -19,10 +20,11 @@
 #include "engine/hit.h"
 #include "plan/plan.h"
 #include "ukprobes/kprobes.h"
+#include "wire/detour.h"
 
 #pragma GCC visibility push(hidden)
 
-#define LIB_ARENA_SLOTS 1024
+#define LIB_JUMP_SIZE 5
 
 /* A probed address; never freed. */
 struct lib_site {
@@ -31,17 +33,28 @@ struct lib_site {
 	struct ukp_fplace *fprobes; /* newest first */
 	struct ukp_site *site;      /* in force */
 	uint32_t action;            /* ours, that runs the probes; offset in the control area */
-	uint32_t older;             /* number of earlier ukp_sites of this address */
 	bool armed;
+	uint8_t covers; /* bytes under the jump that it would head, once that is known */
 	struct plan_insn insn;
 	struct lib_site *next; /* of all */
+	/*
+	 * The jump form (lib/jump.c).  over: the detour of the jump that it heads,
+	 * while that is there or on its way.
+	 */
+	const struct ukp_detour *over;
+	struct lib_site *head; /* whose jump is over this place: itself or one before it */
+	struct lib_window *window;
+	const char *why; /* it keeps the base form; NULL: not known yet, or it does not */
+	struct lib_site *next_queued;
+	bool queued;
+	uint8_t tries;
 };
 
-/* From a slot to its site; arenas are only ever added. */
+/* From a slot, or a detour (its head), to its site; arenas are only ever added. */
 struct lib_arena {
 	struct lib_arena *next;
-	uint64_t addr;
-	struct lib_site *site[LIB_ARENA_SLOTS];
+	uint64_t addr, len;
+	struct lib_site *site[]; /* one for UKP_SLOT_SIZE bytes */
 };
 
 /*
@@ -88,6 +101,7 @@ enum guard_state {
 	GUARD_ON,
 	GUARD_NESTED, /* this thread runs a handler of the kind already */
 	GUARD_FULL,   /* thousands of threads do */
+	GUARD_QUIET,  /* a thread of the library's own: its calls are nobody's hits */
 };
 
 /*
@@ -109,6 +123,10 @@ void guard_clear_busy(struct kprobe *busy);
  */
 void guard_wait(void (*pause)(void));
 
+/* guard_on() is GUARD_QUIET in this thread, until it says no. */
+void guard_quiet(bool on);
+bool guard_is_quiet(void);
+
 /* Made by the first registration, never freed: a thread may be on a hit at any time. */
 extern struct ukp_ctl *ukp_lib_ctl;
 /* Filled in before the first probe. */
@@ -124,6 +142,9 @@ void ukp_lib_entry(struct ukp_hit *hit, struct kprobe *p);
 /* Behind an instruction with post handlers; ra is the address inside its slot. */
 void ukp_lib_post(struct pt_regs *regs, uint64_t ra);
 void ukp_post_entry(void);
+
+/* What detours call: ukp_detour_hit() with the stack as the ABI wants it. */
+int ukp_lib_detour(struct pt_regs *regs, struct ukp_site *site);
 
 /* Call fn with vector and x87 state kept and in the ABI's initial state (vec.S). */
 void ukp_vec_call(void (*fn)(void *arg), void *arg);

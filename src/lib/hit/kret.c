@@ -71,7 +71,9 @@ int ukp_lib_return(struct ukp_hit *hit, uint64_t ctx)
 	enum guard_state state = guard_on(&g);
 
 	/* Nested: this thread's guard is on already, and keeps rp. */
-	rp = state == GUARD_FULL ? NULL : __atomic_load_n(&k->rp, __ATOMIC_ACQUIRE);
+	rp = state == GUARD_FULL || state == GUARD_QUIET
+	             ? NULL
+	             : __atomic_load_n(&k->rp, __ATOMIC_ACQUIRE);
 	if (rp) {
 		if (state == GUARD_ON)
 			guard_set_running(&g, &rp->kp);

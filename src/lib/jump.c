@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: MIT */
+/* Windows, their detours, and the five bytes.  See jump.h. */
+#include "lib/jump.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/detour.h"
+
+#define SUBSETS (1u << (LIB_JUMP_SIZE - 1)) /* of the instructions behind the first */
+#define AWAY (16u << 20)                    /* where a detour is planned to learn its size */
+
+struct lib_window {
+	struct plan_window w;
+	/* What it was planned for. */
+	const struct plan_targets *targets;
+	uint8_t code[PLAN_WINDOW_MAX];
+	const struct ukp_detour *detour[SUBSETS]; /* by which of them have probes */
+};
+
+static const char memory[] = "no memory for its detour";
+static const char changed[] = "the code has changed";
+static const char inside[] = "what is inside the jump's window can't be covered";
+
+/* The i-th instruction's site, if there is a breakpoint on it. */
+static struct lib_site *armed_at(const struct lib_site *s, const struct plan_window *w,
+                                 unsigned int i)
+{
+	struct lib_site *t = site_find(s->addr + w->insn[i].off);
+
+	return t && t->armed ? t : NULL;
+}
+
+struct lib_site *jump_over(uint64_t addr)
+{
+	uint64_t off;
+
+	for (off = 0; off < LIB_JUMP_SIZE; off++) {
+		struct lib_site *s = site_find(addr - off);
+
+		if (s && s->head == s)
+			return s;
+	}
+	return NULL;
+}
+
+/* Memory as it would be without us. */
+static int read_text(uint64_t addr, uint8_t *buf, size_t len)
+{
+	uint64_t at, i;
+	int ret = own_read(addr, buf, len);
+
+	for (at = addr - LIB_JUMP_SIZE + 1; at < addr + len && !ret; at++) {
+		const struct lib_site *s = site_find(at);
+		uint64_t n = s && s->head == s ? LIB_JUMP_SIZE : s && s->armed && !s->head;
+
+		for (i = 0; i < n; i++)
+			if (at + i >= addr && at + i < addr + len)
+				buf[at + i - addr] = s->head ? s->over->orig[i] : s->site->orig[0];
+	}
+	return ret;
+}
+
+bool jump_text_is(uint64_t addr, const uint8_t *code, size_t len)
+{
+	uint8_t now[PLAN_WINDOW_MAX];
+
+	return len <= sizeof(now) && !read_text(addr, now, len) && !memcmp(now, code, len);
+}
+
+static const char *make_window(struct lib_site *s, const struct plan_targets *targets,
+                               uint64_t bias)
+{
+	uint8_t code[PLAN_WINDOW_MAX], live[PLAN_WINDOW_MAX];
+	struct plan_window_request req = { .targets = targets,
+		                           .code = code,
+		                           .avail = sizeof(code),
+		                           .addr = s->addr - bias,
+		                           .live = live };
+	struct plan_window w;
+
+	while (req.avail && sym_original(own_sym_last(), s->addr, code, req.avail))
+		req.avail--;
+	if (!req.avail || read_text(s->addr, live, req.avail))
+		return changed;
+	if (!plan_window(&req, &w))
+		return w.why == PLAN_WINDOW_COPY ? plan_reason(w.refusal)
+		                                 : plan_window_reason(w.why);
+	s->window = calloc(1, sizeof(*s->window));
+	if (!s->window)
+		return memory;
+	s->window->w = w;
+	s->window->targets = targets;
+	memcpy(s->window->code, code, sizeof(code));
+	s->covers = w.len;
+	return NULL;
+}
+
+/* What stands further in: bits of those with probes in *set, or why the jump can't be. */
+static const char *look_inside(struct lib_site *s, unsigned int *set)
+{
+	const struct plan_window *w = &s->window->w;
+	unsigned int off, i = 1;
+	struct err ignored = ERR_INIT;
+
+	*set = 0;
+	for (off = 1; off < w->covered; off++) {
+		struct lib_site *t = site_find(s->addr + off);
+		bool starts = i < w->nr && w->insn[i].off == off;
+
+		if (!t && ukp_site_find(ukp_lib_ctl, s->addr + off))
+			return inside; /* somebody else's: traps are diverted there */
+		if (t && t->armed && (!starts || site_wants_post(t)))
+			return inside;
+		if (t && t->armed) {
+			if (t->head && t->head != s && jump_take_back(t->head, &ignored))
+				return inside;
+			*set |= 1u << (i - 1);
+		}
+		i += starts;
+	}
+	return NULL;
+}
+
+static bool plan(struct plan_detour_request *req, struct plan_detour *out)
+{
+	req->form.near = true;
+	if (plan_detour(req, out) == PLAN_OK)
+		return true;
+	req->form.near = false;
+	return plan_detour(req, out) == PLAN_OK;
+}
+
+/* One shape for each way to call the engine. */
+static uint32_t put_shape(const struct ukp_detour_shape *shape)
+{
+	static uint32_t shapes[2];
+	uint32_t *off = &shapes[!!(shape->flags & UKP_DETOUR_NEAR)];
+
+	if (!*off) {
+		*off = own_alloc(sizeof(*shape));
+		if (*off)
+			memcpy(ukp_ctl_at(ukp_lib_ctl, *off), shape, sizeof(*shape));
+	}
+	return *off;
+}
+
+static const struct ukp_detour *put_detour(struct lib_site *s, const struct plan_detour *p)
+{
+	uint32_t shape = put_shape(&p->shape);
+	uint32_t off = shape ? own_alloc(plan_detour_size(&p->d)) : 0;
+	struct ukp_detour *d;
+
+	if (!off || own_write(p->d.buf, p->code, p->d.size))
+		return NULL;
+	d = ukp_ctl_at(ukp_lib_ctl, off);
+	memcpy(d, &p->d, plan_detour_size(&p->d));
+	d->shape = shape;
+	return site_add_detour(s, d, off) ? NULL : d;
+}
+
+static const struct ukp_detour *make_detour(struct lib_site *s, unsigned int set)
+{
+	static struct plan_detour out; /* under the lock */
+	const struct plan_window *w = &s->window->w;
+	struct plan_detour_request req = { .code = s->window->code,
+		                           .addr = s->addr,
+		                           .window = w,
+		                           .engine = (uint64_t)ukp_lib_detour,
+		                           .form = { .saves = PLAN_SAVE_ALL, .flow = true },
+		                           .probes = (uint8_t)(1 | set << 1),
+		                           .buf = s->addr + AWAY };
+	struct err err = ERR_INIT;
+	unsigned int i;
+
+	for (i = 0; i < w->nr; i++)
+		if (req.probes >> i & 1)
+			req.site[i] = (uint64_t)site_find(s->addr + w->insn[i].off)->site;
+	if (!plan(&req, &out))
+		return NULL;
+	req.buf = slots_get_bytes(own_slots(), s->addr, out.d.size, &err);
+	/* It might have been nearer to the engine there: then it is longer here. */
+	if (!req.buf || plan_detour(&req, &out) != PLAN_OK)
+		return NULL;
+	return put_detour(s, &out);
+}
+
+/* Traps go on in the copies, if threads may be inside; the hit path knows where that is. */
+static void publish(struct lib_site *s, const struct ukp_detour *d)
+{
+	const struct plan_window *w = &s->window->w;
+	unsigned int i;
+
+	for (i = 0; i < w->nr; i++)
+		site_set_resume(s->addr + w->insn[i].off, d ? d->buf + d->insn[i].copy : 0);
+	__atomic_store_n(&s->over, d, __ATOMIC_RELEASE);
+}
+
+const char *jump_prepare(struct lib_site *s, const struct plan_targets *targets, uint64_t bias)
+{
+	const struct lib_window *old = s->window;
+	const char *why = NULL;
+	unsigned int set;
+
+	/* One that is not for this code any more is kept: a thread may be in its detours. */
+	if (!old || old->targets != targets || !jump_text_is(s->addr, old->code, old->w.len))
+		why = make_window(s, targets, bias);
+	if (!why)
+		why = look_inside(s, &set);
+	if (why)
+		return why;
+	if (!s->window->detour[set])
+		s->window->detour[set] = make_detour(s, set);
+	if (!s->window->detour[set])
+		return memory;
+	publish(s, s->window->detour[set]);
+	return NULL;
+}
+
+bool jump_must_settle(const struct lib_site *s)
+{
+	return s->window->w.nr > 1;
+}
+
+void jump_cancel(struct lib_site *s)
+{
+	publish(s, NULL);
+}
+
+/* The window's bytes with its breakpoints, and with its jump. */
+static void both_forms(const struct lib_site *s, uint8_t traps[LIB_JUMP_SIZE],
+                       uint8_t jump[LIB_JUMP_SIZE])
+{
+	const struct plan_window *w = &s->window->w;
+	unsigned int i;
+
+	memcpy(traps, s->over->orig, LIB_JUMP_SIZE);
+	memcpy(jump, s->over->jump, LIB_JUMP_SIZE);
+	for (i = 0; i < w->nr; i++)
+		if (armed_at(s, w, i))
+			traps[w->insn[i].off] = POKE_INT3;
+}
+
+void jump_mark(struct lib_site *s)
+{
+	struct kprobe *p;
+
+	for (p = s->probes; p; p = p->ukp_next)
+		if (s->head)
+			__atomic_fetch_or(&p->flags, KPROBE_FLAG_OPTIMIZED, __ATOMIC_RELAXED);
+		else
+			__atomic_fetch_and(&p->flags, ~KPROBE_FLAG_OPTIMIZED, __ATOMIC_RELAXED);
+}
+
+/* Who stands under the jump knows its head, or no more. */
+static void set_head(struct lib_site *s, struct lib_site *head)
+{
+	const struct plan_window *w = &s->window->w;
+	unsigned int i;
+
+	for (i = 0; i < w->nr; i++) {
+		struct lib_site *t = site_find(s->addr + w->insn[i].off);
+
+		if (!t || (head && !t->armed))
+			continue;
+		t->head = head;
+		t->why = NULL;
+		jump_mark(t);
+	}
+}
+
+void jump_write(struct lib_site **head, size_t n)
+{
+	struct poke *v = calloc(n, sizeof(*v));
+	size_t i;
+
+	for (i = 0; i < n && v; i++) {
+		v[i].addr = head[i]->addr;
+		v[i].len = LIB_JUMP_SIZE;
+		both_forms(head[i], v[i].from, v[i].to);
+	}
+	if (v)
+		own_poke(v, n);
+	for (i = 0; i < n; i++) {
+		if (v && !v[i].error) {
+			set_head(head[i], head[i]);
+			continue;
+		}
+		jump_cancel(head[i]);
+		head[i]->why = v && v[i].error == -EINVAL ? changed : memory;
+	}
+	free(v);
+}
+
+int jump_take_back(struct lib_site *s, struct err *err)
+{
+	struct poke v = { .addr = s->addr, .len = LIB_JUMP_SIZE };
+	int ret;
+
+	both_forms(s, v.to, v.from);
+	ret = own_poke(&v, 1);
+	if (ret && ret != -EINVAL)
+		return err_set(err, ret, "cannot write text through /proc/self/mem: %s",
+		               strerror(-ret));
+	/* -EINVAL: what is there isn't ours any more. */
+	publish(s, NULL);
+	set_head(s, NULL);
+	opt_queue_window(s, s->window->w.len);
+	return 0;
+}
+
+void jump_forget(struct lib_site *s)
+{
+	struct lib_site *head = jump_over(s->addr);
+
+	if (head) {
+		publish(head, NULL);
+		set_head(head, NULL);
+	}
+	s->window = NULL;
+	s->covers = 0;
+}

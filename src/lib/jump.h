@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Jumps over breakpoints in one's own text.  All under the lock.
+ *
+ *	   text	  cc 57 41 56 ...	resume: traps go on in the detour's copy
+ *	=> text	  e9 rel32 ...		over, head: the hit path and we know of it
+ *
+ * A site with a jump is still armed: in front of the five bytes one thinks the
+ * breakpoints.  A window belongs to its first site; armed sites further in have
+ * entries of their own in the detour.  For each set of them a detour is made once
+ * and kept: nothing that a thread may be in is ever written again.
+ */
+#ifndef UKP_LIB_JUMP_H
+#define UKP_LIB_JUMP_H
+
+#include "lib/lib.h"
+#include "plan/targets.h"
+
+/*
+ * Everything but the jump itself, which then may be written as soon as nobody
+ * is inside; NULL, or why s keeps the base form.  targets: the module's; bias:
+ * runtime - link-time address.
+ */
+const char *jump_prepare(struct lib_site *s, const struct plan_targets *targets, uint64_t bias);
+/* After jump_prepare(): has its window more than one instruction, so that threads may be inside? */
+bool jump_must_settle(const struct lib_site *s);
+/* Forget what was prepared, or put back breakpoints and forget the jump. */
+void jump_cancel(struct lib_site *s);
+int jump_take_back(struct lib_site *head, struct err *err);
+/* The code is gone or another one: nothing to put back. */
+void jump_forget(struct lib_site *s);
+/* Write the jumps of these heads; one that fails keeps the base form, with why set. */
+void jump_write(struct lib_site **head, size_t n);
+/* The head of the jump that is over addr, or NULL; also where no site is. */
+struct lib_site *jump_over(uint64_t addr);
+/* Is memory there as code, but for what is ours? */
+bool jump_text_is(uint64_t addr, const uint8_t *code, size_t len);
+/* Set or clear KPROBE_FLAG_OPTIMIZED in the probes of a site. */
+void jump_mark(struct lib_site *s);
+
+#endif

@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The optimizer: a thread that turns breakpoints into jumps, some milliseconds
+ * after the last change or at once when somebody waits for it.
+ *
+ * It is made when there is something to do and ends when there is nothing left.
+ * It blocks all signals but those that its own instructions may raise; what it
+ * runs into of our user's probes is nobody's hit (guard_quiet()).  A forked child
+ * has no such thread and needs none: registering is refused there.
+ *
+ * The queue and all sites are under the lock of the library; running and waiters
+ * under a lock of their own, taken inside that one.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "engine/signal.h"
+#include "lib/jump.h"
+#include "lib/opt.h"
+#include "lib/sets.h"
+#include "lib/still/settle.h"
+
+#define DELAY_NS 5000000   /* for more to come */
+#define SHORTEST_NS 100000 /* between tries, doubled each time */
+#define LONGEST_NS 20000000
+#define MAX_TRIES 60  /* stops for one jump */
+#define MAX_JUMPS 256 /* in one stop */
+
+static const char stays[] = "a thread stays inside the jump's window";
+static const char off[] = "optimization is off";
+static const char coming[] = "the jump is on its way";
+static const char no_thread[] = "no thread could be made for it";
+
+static struct lib_site *queue;
+static int enabled = -1; /* not asked yet */
+
+static pthread_mutex_t state = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changes;
+static bool running;
+static unsigned int waiters;
+
+/* Its time doesn't jump. */
+static void __attribute__((constructor)) make_changes(void)
+{
+	pthread_condattr_t attr;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&changes, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
+bool ukp_kprobes_optimization(void)
+{
+	const char *env;
+
+	if (enabled < 0) {
+		env = getenv("UKPROBES_OPTIMIZATION");
+		enabled = !(env && env[0] == '0');
+	}
+	return enabled;
+}
+
+static bool eligible(const struct lib_site *s)
+{
+	const struct kprobe *p;
+
+	if (!s->armed || s->head || site_wants_post(s))
+		return false;
+	if (s->fprobes)
+		return true;
+	/* Probes of our own alone are too few to look through a module for. */
+	for (p = s->probes; p; p = p->ukp_next)
+		if (!(p->flags & (KPROBE_FLAG_DISABLED | KPROBE_FLAG_GONE)))
+			return true;
+	return false;
+}
+
+static void enqueue(struct lib_site *s)
+{
+	if (s->queued)
+		return;
+	s->queued = true;
+	s->next_queued = queue;
+	queue = s;
+}
+
+static void consider(struct lib_site *s)
+{
+	s->why = NULL;
+	s->tries = 0;
+	if (eligible(s))
+		enqueue(s);
+}
+
+void opt_queue_window(const struct lib_site *s, uint64_t len)
+{
+	uint64_t at;
+
+	if (!ukp_kprobes_optimization())
+		return;
+	for (at = s->addr; at < s->addr + len; at++) {
+		struct lib_site *t = site_find(at);
+
+		if (t)
+			consider(t);
+	}
+}
+
+/* Whoever is before it may have been kept back by it. */
+void opt_queue(struct lib_site *s)
+{
+	uint64_t at;
+
+	if (!ukp_kprobes_optimization())
+		return;
+	for (at = s->addr - LIB_JUMP_SIZE + 1; at < s->addr; at++) {
+		struct lib_site *t = site_find(at);
+
+		if (t && t->armed)
+			consider(t);
+	}
+	consider(s);
+}
+
+static int by_address(const void *a, const void *b)
+{
+	const struct lib_site *x = *(struct lib_site *const *)a, *y = *(struct lib_site *const *)b;
+
+	return x->addr < y->addr ? -1 : x->addr > y->addr;
+}
+
+struct batch {
+	struct lib_site **site;
+	size_t n;
+	struct lib_site **head; /* of jumps to be written after a stop */
+	size_t nr_heads;
+	bool again;
+};
+
+/* The whole queue, by address; its order decides who heads a window. */
+static int take_queue(struct batch *b)
+{
+	struct lib_site *s;
+	size_t n = 0;
+
+	for (s = queue; s; s = s->next_queued)
+		n++;
+	b->site = calloc(n + 1, sizeof(*b->site));
+	b->head = calloc(n + 1, sizeof(*b->head));
+	if (!b->site || !b->head)
+		return -ENOMEM;
+	for (; queue; queue = s) {
+		s = queue->next_queued;
+		queue->queued = false;
+		b->site[b->n++] = queue;
+	}
+	qsort(b->site, b->n, sizeof(*b->site), by_address);
+	return 0;
+}
+
+static void drop_batch(struct batch *b)
+{
+	free(b->site);
+	free(b->head);
+}
+
+/* Under a jump that is there, or will be with this batch. */
+static bool is_covered(const struct lib_site *s)
+{
+	uint64_t k;
+
+	for (k = 1; k < LIB_JUMP_SIZE; k++) {
+		const struct lib_site *t = site_find(s->addr - k);
+
+		if (t && t->over && k < t->covers)
+			return true;
+	}
+	return false;
+}
+
+static void prepare(struct batch *b)
+{
+	size_t i;
+
+	for (i = 0; i < b->n; i++) {
+		struct lib_site *s = b->site[i];
+		const struct plan_targets *targets;
+		uint64_t bias = 0;
+
+		if (!eligible(s) || is_covered(s))
+			continue;
+		targets = sets_find(s->addr, &bias);
+		s->why = targets ? jump_prepare(s, targets, bias)
+		                 : "the module's code could not be followed";
+		if (s->why)
+			continue;
+		if (jump_must_settle(s))
+			b->head[b->nr_heads++] = s;
+		else
+			jump_write(&s, 1);
+	}
+}
+
+static void try_again(struct batch *b, struct lib_site *s, const char *why)
+{
+	jump_cancel(s);
+	if (why || ++s->tries >= MAX_TRIES) {
+		s->why = why ? why : stays;
+		return;
+	}
+	enqueue(s);
+	b->again = true;
+}
+
+/* At most MAX_JUMPS. */
+static void settle(struct batch *b, struct lib_site **head, size_t n)
+{
+	struct settle_window w[MAX_JUMPS];
+	const char *why = NULL;
+	size_t i, ready = 0;
+	int ret;
+
+	for (i = 0; i < n; i++)
+		w[i] = (struct settle_window){ .d = head[i]->over };
+	ret = hold_settle(w, (uint32_t)n, &why);
+	for (i = 0; i < n; i++) {
+		if (ret || w[i].stuck)
+			try_again(b, head[i], why);
+		else
+			head[ready++] = head[i];
+	}
+	if (ready)
+		jump_write(head, ready);
+}
+
+/* One look at all that is queued; true: some of it is to be looked at again. */
+static bool round_of(struct err *err)
+{
+	struct batch b = { 0 };
+	struct sym_proc *sym;
+	size_t i, n;
+
+	if (own_sym(&sym, err) || take_queue(&b)) {
+		drop_batch(&b);
+		return true;
+	}
+	if (ukp_kprobes_optimization())
+		prepare(&b);
+	for (i = 0; i < b.nr_heads; i += n) {
+		n = b.nr_heads - i < MAX_JUMPS ? b.nr_heads - i : MAX_JUMPS;
+		settle(&b, b.head + i, n);
+	}
+	drop_batch(&b);
+	return b.again;
+}
+
+/* The target set of one module that has none yet; without the lock while it is made. */
+static bool make_a_set(struct err *err)
+{
+	struct sets_work *w = NULL;
+	struct lib_site *s;
+
+	for (s = queue; s && !w; s = s->next_queued)
+		w = eligible(s) ? sets_begin(s->addr) : NULL;
+	if (!w)
+		return false;
+	lib_unlock();
+	sets_work(w);
+	if (lib_lock(false, err))
+		return false;
+	sets_end(w);
+	return true;
+}
+
+static void pause_for(uint64_t ns, bool even_if_waited_for)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	t.tv_nsec += (long)ns;
+	t.tv_sec += t.tv_nsec / 1000000000;
+	t.tv_nsec %= 1000000000;
+	pthread_mutex_lock(&state);
+	while ((even_if_waited_for || !waiters) &&
+	       pthread_cond_timedwait(&changes, &state, &t) != ETIMEDOUT)
+		;
+	pthread_mutex_unlock(&state);
+}
+
+static void end_running(void)
+{
+	guard_quiet(false);
+	pthread_mutex_lock(&state);
+	running = false;
+	pthread_cond_broadcast(&changes);
+	pthread_mutex_unlock(&state);
+}
+
+static void *work(void *arg)
+{
+	struct err err = ERR_INIT;
+	uint64_t ns = SHORTEST_NS;
+	bool again;
+
+	guard_quiet(true);
+	pause_for(DELAY_NS, false);
+	while (!lib_lock(false, &err)) {
+		while (make_a_set(&err))
+			;
+		again = round_of(&err);
+		if (!queue) {
+			end_running();
+			lib_unlock();
+			return NULL;
+		}
+		lib_unlock();
+		pause_for(ns, true);
+		ns = again && ns * 2 < LONGEST_NS ? ns * 2 : ns;
+	}
+	end_running();
+	return NULL;
+}
+
+/* Blocks what a program's handlers might be called for; what instructions raise must come. */
+static int make_thread(void)
+{
+	pthread_attr_t attr;
+	sigset_t most, old;
+	pthread_t t;
+	int ret, sig;
+
+	sigfillset(&most);
+	for (sig = 1; sig < UKP_NR_SIGNALS; sig++)
+		if (UKP_SIGNALS & 1ull << (sig - 1))
+			sigdelset(&most, sig);
+	if (pthread_attr_init(&attr))
+		return -ENOMEM;
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	pthread_sigmask(SIG_SETMASK, &most, &old);
+	ret = pthread_create(&t, &attr, work, NULL);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	pthread_attr_destroy(&attr);
+	return -ret;
+}
+
+void opt_start(void)
+{
+	struct lib_site *s;
+	bool start;
+
+	/* Where a thread can't be made, the next call does it. */
+	if (!queue || lib_in_handler())
+		return;
+	pthread_mutex_lock(&state);
+	start = !running;
+	running = true;
+	pthread_mutex_unlock(&state);
+	if (!start || !make_thread())
+		return;
+	for (; queue; queue = s) {
+		s = queue->next_queued;
+		queue->queued = false;
+		queue->why = no_thread;
+	}
+	end_running();
+}
+
+void wait_for_kprobe_optimizer(void)
+{
+	if (lib_in_handler() || (ukp_lib_ctl && !ukp_hit_alive(ukp_lib_ctl)))
+		return;
+	pthread_mutex_lock(&state);
+	waiters++;
+	pthread_cond_broadcast(&changes);
+	while (running)
+		pthread_cond_wait(&changes, &state);
+	waiters--;
+	pthread_mutex_unlock(&state);
+}
+
+static int take_back_all(struct err *err)
+{
+	struct lib_site *s;
+	int ret = 0;
+
+	for (s = site_first(); s && !ret; s = s->next)
+		if (s->head == s)
+			ret = jump_take_back(s, err);
+	return ret;
+}
+
+int ukp_set_kprobes_optimization(bool on)
+{
+	struct err *err = lib_err();
+	struct lib_site *s;
+	int ret = lib_lock(false, err);
+
+	if (ret)
+		return ret;
+	enabled = on;
+	if (!on)
+		ret = take_back_all(err);
+	for (s = site_first(); s && on; s = s->next)
+		consider(s);
+	lib_unlock();
+	if (!on)
+		wait_for_kprobe_optimizer();
+	return ret;
+}
+
+/* NULL: it has the jump form. */
+static const char *form(const struct lib_site *s, const struct kprobe *kp)
+{
+	if (kp->flags & KPROBE_FLAG_DISABLED)
+		return "the probe is disabled";
+	if (s->head)
+		return NULL;
+	if (site_wants_post(s))
+		return "a post handler needs the breakpoint";
+	if (!ukp_kprobes_optimization())
+		return off;
+	return s->why ? s->why : coming;
+}
+
+int ukp_kprobe_form(const struct kprobe *kp, char *buf, size_t len)
+{
+	struct err *err = lib_err();
+	const struct lib_site *s;
+	const char *why;
+	int ret = lib_lock(false, err);
+
+	if (ret)
+		return ret;
+	s = site_find((uint64_t)kp->addr);
+	if (!s || !site_has(s, kp)) {
+		ret = err_set(err, -EINVAL, "the probe is not registered");
+	} else {
+		why = form(s, kp);
+		snprintf(buf, len, "%s", why ? why : "");
+		ret = !why;
+	}
+	lib_unlock();
+	return ret;
+}
