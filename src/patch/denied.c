@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* deny.c's list for one module: its names are looked up once. */
+/* What is denied in one module: its names are looked up and its code is looked at once. */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "patch/deny.h"
+#include "patch/inplace.h"
 
 struct range {
 	uint64_t start, end;
@@ -11,28 +12,36 @@ struct range {
 	const char *why;
 };
 
-struct denied {
-	struct sym_proc *sym;
-	bool nameless;       /* refuse what has no public name */
-	const char *all;     /* why nothing can be probed; NULL */
-	struct range *range; /* by start */
+/* By start, once they are all there. */
+struct ranges {
+	struct range *range;
 	size_t nr, room;
 };
 
-static int add_range(struct denied *d, uint64_t start, uint64_t end, const char *why)
+struct denied {
+	struct sym_proc *sym;
+	bool nameless;         /* refuse what has no public name */
+	const char *all;       /* why nothing can be probed; NULL */
+	struct ranges inplace; /* these reasons come first */
+	struct ranges by_name;
+};
+
+static int add_range(void *arg, uint64_t start, uint64_t end, const char *why)
 {
+	struct ranges *r = arg;
+
 	if (start >= end)
 		return 0;
-	if (d->nr == d->room) {
-		size_t room = d->room ? d->room * 2 : 64;
-		struct range *more = realloc(d->range, room * sizeof(*more));
+	if (r->nr == r->room) {
+		size_t room = r->room ? r->room * 2 : 64;
+		struct range *more = realloc(r->range, room * sizeof(*more));
 
 		if (!more)
 			return -ENOMEM;
-		d->range = more;
-		d->room = room;
+		r->range = more;
+		r->room = room;
 	}
-	d->range[d->nr++] = (struct range){ start, end, 0, why };
+	r->range[r->nr++] = (struct range){ start, end, 0, why };
 	return 0;
 }
 
@@ -45,8 +54,8 @@ static int add_entry(struct denied *d, struct sym_module *m, const struct deny_e
 	if (e->kind == DENY_RETURN && !ret)
 		return 0;
 	for (i = 0; i < n && i < 4 && !err; i++)
-		err = add_range(d, s[i].addr + (e->kind == DENY_BODY), s[i].addr + s[i].size,
-		                e->why);
+		err = add_range(&d->by_name, s[i].addr + (e->kind == DENY_BODY),
+		                s[i].addr + s[i].size, e->why);
 	return err;
 }
 
@@ -57,65 +66,82 @@ static int by_start(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
+static void sort(struct ranges *r)
+{
+	uint64_t top = 0;
+	size_t i;
+
+	if (r->nr)
+		qsort(r->range, r->nr, sizeof(*r->range), by_start);
+	for (i = 0; i < r->nr; i++) {
+		top = r->range[i].end > top ? r->range[i].end : top;
+		r->range[i].top = top;
+	}
+}
+
+static const char *find(const struct ranges *r, uint64_t addr)
+{
+	size_t low = 0, high = r->nr;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (r->range[mid].start <= addr)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	while (low-- && r->range[low].top > addr)
+		if (addr < r->range[low].end)
+			return r->range[low].why;
+	return NULL;
+}
+
 int denied_open(struct denied **ret_d, struct sym_proc *sym, struct sym_module *m, bool ret)
 {
 	struct denied *d = calloc(1, sizeof(*d));
 	const struct deny_entry *e;
-	uint64_t top = 0;
-	size_t i;
-	int err = 0;
+	int err;
 
 	*ret_d = d;
 	if (!d)
 		return -ENOMEM;
 	d->sym = sym;
 	d->all = ret ? deny_module(sym, m) : NULL;
-	if (!deny_is_libc(sym, m))
-		return 0;
-	d->nameless = !sym_module_is_exe(m);
-	for (e = deny_list(); e->name && !err; e++)
-		err = add_entry(d, m, e, ret);
+	err = inplace_ranges(sym, m, add_range, &d->inplace);
+	if (!err && deny_is_libc(sym, m)) {
+		d->nameless = !sym_module_is_exe(m);
+		for (e = deny_list(); e->name && !err; e++)
+			err = add_entry(d, m, e, ret);
+	}
 	if (err) {
 		denied_close(d);
 		*ret_d = NULL;
 		return err;
 	}
-	if (d->nr)
-		qsort(d->range, d->nr, sizeof(*d->range), by_start);
-	for (i = 0; i < d->nr; i++) {
-		top = d->range[i].end > top ? d->range[i].end : top;
-		d->range[i].top = top;
-	}
+	sort(&d->inplace);
+	sort(&d->by_name);
 	return 0;
 }
 
 const char *denied_at(const struct denied *d, uint64_t addr)
 {
-	size_t low = 0, high = d->nr;
+	const char *why = d->all ? d->all : find(&d->inplace, addr);
 	struct sym_symbol s;
 	uint64_t off;
 
-	if (d->all)
-		return d->all;
+	if (why)
+		return why;
 	if (d->nameless && (!sym_resolve(d->sym, addr, &s, &off) || !s.global))
 		return deny_nameless;
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (d->range[mid].start <= addr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	while (low-- && d->range[low].top > addr)
-		if (addr < d->range[low].end)
-			return d->range[low].why;
-	return NULL;
+	return find(&d->by_name, addr);
 }
 
 void denied_close(struct denied *d)
 {
-	if (d)
-		free(d->range);
+	if (d) {
+		free(d->inplace.range);
+		free(d->by_name.range);
+	}
 	free(d);
 }

@@ -9,6 +9,7 @@
  * replaced.
  */
 #include "patch/deny.h"
+#include "patch/inplace.h"
 
 #include <string.h>
 
@@ -176,6 +177,7 @@ const char *deny_check(struct sym_proc *p, uint64_t addr, bool ret)
 	struct sym_module *m = sym_module_of(p, addr);
 	const struct deny_entry *e;
 	struct sym_symbol s[4];
+	const char *why;
 	uint64_t off;
 	size_t n, i;
 
@@ -183,8 +185,9 @@ const char *deny_check(struct sym_proc *p, uint64_t addr, bool ret)
 		return NULL;
 	if (ret && deny_module(p, m))
 		return deny_module(p, m);
-	if (!deny_is_libc(p, m))
-		return NULL;
+	why = inplace_check(p, m, addr);
+	if (why || !deny_is_libc(p, m))
+		return why;
 	/* Debug symbols, where they are installed, change nothing. */
 	if (!sym_module_is_exe(m) && (!sym_resolve(p, addr, &s[0], &off) || !s[0].global))
 		return deny_nameless;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Functions that must not be probed, or not everywhere, or not at their
- * return, by name and reason.  The agent itself needs no list: it lies in
- * memory that no file has.
+ * return, by name and reason, and code that must run in its place (inplace.h).
+ * The agent itself needs no list: it lies in memory that no file has.
  */
 #ifndef UKP_PATCH_DENY_H
 #define UKP_PATCH_DENY_H

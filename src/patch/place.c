@@ -59,6 +59,25 @@ static uint64_t decode_start(struct sym_proc *sym, uint64_t addr, bool *signal)
 	return m ? m->start : addr;
 }
 
+/* In the trampoline that handlers return through?  Not all of them have an FDE that says so. */
+static bool is_sigreturn(struct sym_proc *sym, uint64_t addr)
+{
+	uint8_t code[PLAN_SIGRETURN_MAX];
+	unsigned int back;
+
+	for (back = 0; back < PLAN_SIGRETURN_MAX - 1; back++) {
+		size_t len = sizeof(code);
+		unsigned int at;
+
+		while (len && sym_original(sym, addr - back, code, len))
+			len--;
+		at = plan_sigreturn(code, len);
+		if (at && (!back || at == back))
+			return true;
+	}
+	return false;
+}
+
 static int check_boundary(struct sym_proc *sym, uint64_t addr, int column, struct err *err)
 {
 	enum plan_refusal why;
@@ -69,7 +88,7 @@ static int check_boundary(struct sym_proc *sym, uint64_t addr, int column, struc
 	int ret;
 
 	start = decode_start(sym, addr, &signal);
-	if (signal)
+	if (signal || is_sigreturn(sym, addr))
 		return err_at(err, -EINVAL, column,
 		              "Failed to register probe event: signal handlers return through this "
 		              "code, unwinders know it by its bytes");

@@ -24,6 +24,7 @@ struct survey {
 	/* where the decode of a function has come to */
 	uint64_t start, end, at;
 	bool signal;
+	uint64_t sigreturn; /* the system call of what handlers return through, when come by */
 	const char *broken; /* it came no further */
 	uint64_t last;      /* the last place that was decoded */
 };
@@ -52,6 +53,8 @@ void survey_close(struct survey *s)
 	free(s->window);
 	free(s);
 }
+
+static const char handlers[] = "signal handlers return through it";
 
 static const char *judge_map(const struct sym_map *m)
 {
@@ -128,15 +131,22 @@ static const char *step(struct survey *s)
 	struct plan_insn insn;
 	enum plan_refusal why;
 	const uint8_t *code;
+	unsigned int call;
+	uint64_t at = s->at;
 	size_t avail;
 
-	code = survey_code(s, s->at, &avail);
+	code = survey_code(s, at, &avail);
 	if (!avail)
 		return s->broken = "its file's bytes cannot be read";
-	why = plan_decode(code, avail, s->at, &insn);
+	why = plan_decode(code, avail, at, &insn);
 	if (!insn.len)
 		return s->broken = plan_reason(why);
 	s->at += insn.len;
+	call = plan_sigreturn(code, avail);
+	if (call)
+		s->sigreturn = at + call;
+	if (call || at == s->sigreturn)
+		return handlers;
 	return why ? plan_reason(why) : NULL;
 }
 
@@ -146,7 +156,7 @@ static const char *check_boundary(struct survey *s, uint64_t addr)
 	if (addr < s->at || addr >= s->end || s->broken)
 		start_walk(s, addr);
 	if (s->signal)
-		return "signal handlers return through it";
+		return handlers;
 	while (s->at < addr && !s->broken)
 		step(s);
 	if (s->broken)

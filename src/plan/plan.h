@@ -82,6 +82,14 @@ enum plan_refusal plan_decode(const uint8_t *code, size_t avail, uint64_t addr,
  */
 enum plan_refusal plan_boundary(const uint8_t *code, size_t size, uint64_t func, uint64_t addr);
 
+/*
+ * Does code begin with what signal handlers return through: mov $15,%rax (or
+ * %eax); syscall?  Unwinders know it by these bytes.  Returns where its system
+ * call is, 0: it does not.
+ */
+unsigned int plan_sigreturn(const uint8_t *code, size_t avail);
+#define PLAN_SIGRETURN_MAX 9 /* bytes of it */
+
 struct plan_request {
 	const uint8_t *code; /* the original bytes at addr */
 	size_t avail;        /* how many of them may be read */

@@ -112,9 +112,11 @@ struct sym_module {
 	struct image *img; /* NULL: neither file nor memory can be read */
 	uint64_t bias;
 	bool exe, vdso, live;
-	bool loaded_symbols, loaded_fdes;
+	bool loaded_symbols, loaded_fdes, loaded_rseqs;
 	struct symtab symtab;
 	struct fdes fdes;
+	struct sym_rseq *rseq;
+	size_t nr_rseqs;
 };
 
 struct sym_proc {

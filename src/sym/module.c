@@ -256,6 +256,7 @@ void modules_free(struct sym_proc *p)
 		image_free(p->modules[i]->img);
 		symtab_free(&p->modules[i]->symtab);
 		free(p->modules[i]->fdes.fde);
+		free(p->modules[i]->rseq);
 		free(p->modules[i]);
 	}
 	free(p->modules);

@@ -89,6 +89,16 @@ bool sym_resolve(struct sym_proc *p, uint64_t addr, struct sym_symbol *out, uint
 int sym_bounds(struct sym_proc *p, uint64_t addr, uint64_t *start, uint64_t *end, bool *signal);
 
 /*
+ * The restartable sequences of a module, by its section __rseq_cs: a thread
+ * that is interrupted in [start, end) goes on at abort, which has a signature in
+ * the four bytes before it.  Returns how many there are; runtime addresses.
+ */
+struct sym_rseq {
+	uint64_t start, end, abort;
+};
+size_t sym_rseqs(struct sym_module *m, const struct sym_rseq **ret);
+
+/*
  * The bytes that the file has for [addr, addr + len): the reference for
  * planning and for restoring.  The vdso's are our own vdso's, if it is the same.
  * -ENOENT: no file behind (or gone and not to be reopened); -EIO: short.

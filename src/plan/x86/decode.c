@@ -237,3 +237,15 @@ enum plan_refusal plan_decode(const uint8_t *code, size_t avail, uint64_t addr,
 	*insn = x.p;
 	return why;
 }
+
+unsigned int plan_sigreturn(const uint8_t *code, size_t avail)
+{
+	static const uint8_t rax[] = { 0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05 };
+	static const uint8_t eax[] = { 0xb8, 15, 0, 0, 0, 0x0f, 0x05 };
+
+	if (avail >= sizeof(rax) && !memcmp(code, rax, sizeof(rax)))
+		return sizeof(rax) - 2;
+	if (avail >= sizeof(eax) && !memcmp(code, eax, sizeof(eax)))
+		return sizeof(eax) - 2;
+	return 0;
+}
