@@ -3,6 +3,10 @@
 #ifndef UKP_INJECT_ARCH_H
 #define UKP_INJECT_ARCH_H
 
+#define ARCH_RUN_MANY 3 /* offset of that entry of the runner */
+
+#ifndef __ASSEMBLER__
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -25,6 +29,11 @@ long arch_result(const struct user_regs_struct *regs);
 void arch_set_pc(struct user_regs_struct *regs, uint64_t pc);
 uint64_t arch_pc(const struct user_regs_struct *regs);
 
+/* x86/runner.S: code that ends a byte behind each of its two breakpoints. */
+extern const uint8_t arch_runner[], arch_runner_end[];
+/* regs become those of n calls of a table, by the runner that lies at code. */
+void arch_set_run(struct user_regs_struct *regs, uint64_t code, uint64_t table, size_t n);
+
 /* Number of the call that the thread was stopped in, -1 if it was in user mode. */
 long arch_syscall_nr(const struct user_regs_struct *regs);
 /* The kernel will execute the call again on resuming (unless a handler runs first). */
@@ -37,4 +46,5 @@ extern const uint8_t arch_trap_insn[];
 #define ARCH_TRAP_LEN 1
 #define ARCH_TRAP_ADVANCE 1
 
+#endif
 #endif

@@ -96,6 +96,25 @@ int inject_breathe(struct inject *t, unsigned int us, struct err *err);
 int inject_begin(struct inject *t, struct err *err);
 long inject_syscall(struct inject *t, long nr, long a, long b, long c, long d, long e, long f);
 void inject_end(struct inject *t);
+
+/*
+ * Many calls at the price of one: all are made in their order, whatever the
+ * others return.  Where a copy of the runner lies in the target and SIGTRAP is
+ * free for its end, that is one stop of a thread; else each call is two.
+ * 0, or what kept the table from being worked off.
+ */
+struct inject_call {
+	long nr;
+	long arg[6];
+	long ret;
+};
+int inject_calls(struct inject *t, struct inject_call *v, size_t n);
+/* The runner's code, to be written anywhere where the target can execute it. */
+const void *inject_runner(size_t *len);
+/* Where it lies; 0: nowhere (any more). */
+void inject_use_runner(struct inject *t, uint64_t addr);
+bool inject_has_runner(const struct inject *t);
+
 /*
  * Memory of the target for arguments between begin and end: on its stack below
  * the red zone, with the contents put back, or mapped for the time where the

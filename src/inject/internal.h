@@ -48,7 +48,11 @@ struct sud { /* struct ptrace_sud_config of Linux 6.4 */
 
 struct remote {
 	bool active;
-	bool moved; /* it ran: no longer in the event stop in which it was found */
+	bool moved;   /* it ran: no longer in the event stop in which it was found */
+	bool may_run; /* a breakpoint does no harm */
+	bool runs;    /* by the runner */
+	bool caught; /* at a signal of our own making, from which it can go on as from an event stop
+	              */
 	bool dead;
 	size_t worker;
 	struct user_regs_struct saved;
@@ -57,7 +61,9 @@ struct remote {
 	size_t xstate_len;
 	uint64_t rseq_at, rseq_cs; /* the word that names a critical section */
 	struct sud sud;
-	uint64_t low; /* scratch is below this */
+	uint64_t low;   /* scratch is below this */
+	uint64_t table; /* scratch for inject_calls() */
+	size_t table_max;
 	struct scratch scratch[SCRATCH_MAX];
 	size_t nr_scratch;
 };
@@ -73,6 +79,7 @@ struct inject {
 	bool owed;
 	int64_t stopped_at, stopped_for, longest; /* us */
 	uint64_t gadget; /* a syscall instruction in the target; 0: not found yet */
+	uint64_t runner; /* 0: none */
 	struct thread *threads;
 	size_t nr, cap;
 	struct remote remote;

@@ -8,6 +8,10 @@
  * program's SIGTRAP handler.  In the end the thread is caught by an interrupt
  * on its way out of the kernel, so that it is again in a stop from which the
  * kernel restarts the call that it was found in, and gets everything back.
+ *
+ * With a runner in the target and SIGTRAP neither blocked, ignored nor pending,
+ * its breakpoint ends one call or many instead: the thread is then where signals
+ * are delivered, and from there the kernel restarts a call as well.
  */
 #include "inject/internal.h"
 #include "inject/arch.h"
@@ -32,7 +36,8 @@
 #define GET_SYSCALL_USER_DISPATCH 0x4211 /* Linux 6.4 */
 #define SET_SYSCALL_USER_DISPATCH 0x4210
 
-#define TRIES 5 /* of a call that the kernel wants restarted */
+#define TRIES 5           /* of a call that the kernel wants restarted */
+#define RUN_WAIT 10000000 /* us: whoever makes the runner's code another's is not waited for */
 
 static pid_t worker_tid(const struct inject *t)
 {
@@ -62,13 +67,10 @@ static bool choose_worker(struct inject *t)
 	return found < n;
 }
 
-static int lift_seccomp(struct inject *t, struct err *err)
+static int lift_seccomp(struct inject *t, const char *status, struct err *err)
 {
 	pid_t tid = worker_tid(t);
-	char status[4096];
 
-	if (proc_status(t->pid, tid, status, sizeof(status)) <= 0)
-		return err_set(err, -ESRCH, "process %d has ended", t->pid);
 	if (!proc_number(status, "Seccomp", 10))
 		return 0;
 	if (!ptrace(PTRACE_SETOPTIONS, tid, 0, PTRACE_O_TRACESYSGOOD | PTRACE_O_SUSPEND_SECCOMP))
@@ -79,6 +81,36 @@ static int lift_seccomp(struct inject *t, struct err *err)
 	               "process %d has a seccomp filter, which could kill it for a system call of "
 	               "ours; suspending the filter needs CAP_SYS_ADMIN: run as root",
 	               t->pid);
+}
+
+/*
+ * A breakpoint with SIGTRAP blocked or ignored would reset the program's
+ * disposition.  And one that the thread has met already is to be delivered
+ * where it stands, not in the runner.
+ */
+static bool may_run(const struct inject *t, const char *status)
+{
+	uint64_t not = proc_number(status, "SigIgn", 16) | proc_number(status, "SigPnd", 16) |
+	               proc_number(status, "ShdPnd", 16) | t->threads[t->remote.worker].pub.sigblk;
+
+	return !(not &1ull << (SIGTRAP - 1));
+}
+
+static bool can_run(struct inject *t)
+{
+	size_t len = arch_runner_end - arch_runner;
+	uint8_t there[256];
+
+	return t->runner && t->remote.may_run && len <= sizeof(there) &&
+	       !inject_read(t, t->runner, there, len) && !memcmp(there, arch_runner, len);
+}
+
+/* All signals, but for the one that ends the runner. */
+static int block_signals(struct inject *t)
+{
+	uint64_t all = t->remote.runs ? ~(1ull << (SIGTRAP - 1)) : ~0ull;
+
+	return ptrace(PTRACE_SETSIGMASK, worker_tid(t), sizeof(all), &all) ? -errno : 0;
 }
 
 /*
@@ -122,7 +154,6 @@ static int save_thread(struct inject *t)
 {
 	struct remote *r = &t->remote;
 	struct iovec iov = { r->xstate, sizeof(r->xstate) };
-	uint64_t all = ~0ull;
 	pid_t tid = worker_tid(t);
 
 	r->saved = t->threads[r->worker].pub.regs;
@@ -132,12 +163,13 @@ static int save_thread(struct inject *t)
 		return -errno;
 	r->xstate_len = iov.iov_len;
 	save_hooks(t);
-	return ptrace(PTRACE_SETSIGMASK, tid, sizeof(all), &all) ? -errno : 0;
+	return block_signals(t);
 }
 
 int inject_begin(struct inject *t, struct err *err)
 {
 	struct remote *r = &t->remote;
+	char status[4096];
 	int ret;
 
 	if (!t->held || r->active)
@@ -147,11 +179,15 @@ int inject_begin(struct inject *t, struct err *err)
 	ret = mem_find_syscall(t, err);
 	if (ret)
 		return ret;
-	ret = lift_seccomp(t, err);
+	if (proc_status(t->pid, worker_tid(t), status, sizeof(status)) <= 0)
+		return err_set(err, -ESRCH, "process %d has ended", t->pid);
+	ret = lift_seccomp(t, status, err);
 	if (ret)
 		return ret;
-	r->moved = r->dead = false;
-	r->nr_scratch = 0;
+	r->moved = r->dead = r->caught = false;
+	r->may_run = may_run(t, status);
+	r->runs = can_run(t);
+	r->nr_scratch = r->table_max = 0;
 	ret = save_thread(t);
 	if (ret)
 		return err_set(err, ret, "thread %d of process %d: %s", worker_tid(t), t->pid,
@@ -180,6 +216,7 @@ static int run_to_syscall_stop(struct inject *t)
 		if (ptrace(PTRACE_SYSCALL, tid, 0, (long)stop.sig))
 			return -ESRCH;
 		t->remote.moved = true;
+		t->remote.caught = false;
 		if (wait_stop(t, tid, 0, &stop))
 			return -ESRCH;
 		if (stop.kind == STOP_SIGNAL && our_fault(t, stop.sig))
@@ -188,12 +225,68 @@ static int run_to_syscall_stop(struct inject *t)
 	return 0;
 }
 
+/* Stops it wherever it is. */
+static int call_back(struct inject *t)
+{
+	struct stop stop = { 0 };
+	pid_t tid = worker_tid(t);
+
+	if (ptrace(PTRACE_INTERRUPT, tid, 0, 0))
+		return -ESRCH;
+	while (!wait_stop(t, tid, clock_us() + RUN_WAIT, &stop)) {
+		t->remote.caught = stop.kind == STOP_EVENT;
+		if (t->remote.caught)
+			return -EFAULT;
+		if (ptrace(PTRACE_CONT, tid, 0, (long)stop.sig))
+			break;
+	}
+	return -ESRCH;
+}
+
+/* From regs on to the runner's breakpoint before end; regs are those there. */
+static int run_to_breakpoint(struct inject *t, struct user_regs_struct *regs, uint64_t end)
+{
+	int64_t deadline = clock_us() + RUN_WAIT;
+	struct stop stop = { 0 };
+	pid_t tid = worker_tid(t);
+	int ret;
+
+	if (ptrace(PTRACE_SETREGS, tid, 0, regs))
+		return -ESRCH;
+	for (;;) {
+		if (ptrace(PTRACE_CONT, tid, 0, (long)stop.sig))
+			return -ESRCH;
+		t->remote.moved = true;
+		t->remote.caught = false;
+		ret = wait_stop(t, tid, deadline, &stop);
+		if (ret)
+			return ret == -ETIMEDOUT ? call_back(t) : ret;
+		if (stop.kind != STOP_SIGNAL)
+			continue;
+		if (stop.sig == SIGTRAP) {
+			if (ptrace(PTRACE_GETREGS, tid, 0, regs))
+				return -ESRCH;
+			t->remote.caught = arch_pc(regs) == end;
+			if (t->remote.caught)
+				return 0;
+		}
+		if (our_fault(t, stop.sig))
+			return -EFAULT;
+	}
+}
+
 static int one_syscall(struct inject *t, long nr, const long args[6], long *result)
 {
 	struct user_regs_struct regs = t->remote.saved;
 	pid_t tid = worker_tid(t);
 	int ret;
 
+	if (t->remote.runs) {
+		arch_set_call(&regs, t->runner, nr, args);
+		ret = run_to_breakpoint(t, &regs, t->runner + ARCH_RUN_MANY);
+		*result = arch_result(&regs);
+		return ret;
+	}
 	arch_set_call(&regs, t->gadget, nr, args);
 	if (ptrace(PTRACE_SETREGS, tid, 0, &regs))
 		return -ESRCH;
@@ -224,6 +317,71 @@ long inject_syscall(struct inject *t, long nr, long a, long b, long c, long d, l
 	if (ret == -EAGAIN)
 		return -EINTR;
 	return ret ? ret : result;
+}
+
+static int one_by_one(struct inject *t, struct inject_call *v, size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n && !t->remote.dead; i++)
+		v[i].ret = inject_syscall(t, v[i].nr, v[i].arg[0], v[i].arg[1], v[i].arg[2],
+		                          v[i].arg[3], v[i].arg[4], v[i].arg[5]);
+	return t->remote.dead ? -ESRCH : 0;
+}
+
+static uint64_t find_table(struct inject *t, size_t n)
+{
+	struct remote *r = &t->remote;
+
+	if (n > r->table_max) {
+		r->table = inject_scratch(t, n * sizeof(struct inject_call));
+		r->table_max = r->table ? n : 0;
+	}
+	return r->table_max ? r->table : 0;
+}
+
+int inject_calls(struct inject *t, struct inject_call *v, size_t n)
+{
+	struct remote *r = &t->remote;
+	struct user_regs_struct regs = r->saved;
+	uint64_t at;
+	int ret;
+
+	if (!r->active)
+		return -EINVAL;
+	if (r->dead)
+		return -ESRCH;
+	at = r->runs && n > 1 ? find_table(t, n) : 0;
+	if (!at)
+		return one_by_one(t, v, n);
+	arch_set_run(&regs, t->runner, at, n);
+	ret = inject_write(t, at, v, n * sizeof(*v));
+	if (!ret)
+		ret = run_to_breakpoint(t, &regs, t->runner + (arch_runner_end - arch_runner));
+	if (ret == -ESRCH)
+		return (int)gone(t);
+	return ret ? ret : inject_read(t, at, v, n * sizeof(*v));
+}
+
+const void *inject_runner(size_t *len)
+{
+	*len = arch_runner_end - arch_runner;
+	return arch_runner;
+}
+
+void inject_use_runner(struct inject *t, uint64_t addr)
+{
+	t->runner = addr;
+	if (!t->remote.active)
+		return;
+	t->remote.runs = can_run(t);
+	if (block_signals(t))
+		t->remote.runs = false;
+}
+
+bool inject_has_runner(const struct inject *t)
+{
+	return t->runner;
 }
 
 /* Is it memory that the program itself may write?  mem would write to any. */
@@ -305,7 +463,7 @@ static int restore_thread(struct inject *t)
 	struct iovec iov = { r->xstate, r->xstate_len };
 	pid_t tid = worker_tid(t);
 
-	if (r->moved && back_to_event_stop(t))
+	if (r->moved && !r->caught && back_to_event_stop(t))
 		return -ESRCH;
 	if (ptrace(PTRACE_SETREGSET, tid, NT_X86_XSTATE, &iov) ||
 	    ptrace(PTRACE_SETREGS, tid, 0, &r->saved) ||

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What an attach brings into a stopped process, in this order: the control
- * area, the agent's code, the instances, the stubs; and, when it has run on for
- * a moment, the dispositions and the probes that we plant for ourselves.
+ * What an attach takes hold of when the agent is there (areas.c): dispositions,
+ * masks, and the probes that we plant for ourselves.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -93,7 +91,21 @@ static int open_masks(struct target *t, struct err *err)
 	return 0;
 }
 
-/* Nobody else may want SIGTRAP. */
+static int check_trap(struct target *t, bool ignored, bool handled, struct err *err)
+{
+	if (ignored)
+		return err_set(err, -EOPNOTSUPP,
+		               "process %d ignores SIGTRAP, which probes need; not supported yet",
+		               t->pid);
+	if (handled)
+		return err_set(err, -EOPNOTSUPP,
+		               "process %d handles SIGTRAP itself (or is probed by another tool); "
+		               "not supported yet",
+		               t->pid);
+	return 0;
+}
+
+/* Nobody else may want SIGTRAP; what changes after this look target_take() sees. */
 static int check_signals(struct target *t, struct err *err)
 {
 	unsigned long long ign = 0, cgt = 0, bit = 1ull << (UKP_SIGTRAP - 1);
@@ -109,169 +121,7 @@ static int check_signals(struct target *t, struct err *err)
 		sscanf(line, "SigCgt: %llx", &cgt);
 	}
 	fclose(f);
-	if (ign & bit)
-		return err_set(err, -EOPNOTSUPP,
-		               "process %d ignores SIGTRAP, which probes need; not supported yet",
-		               t->pid);
-	if (cgt & bit)
-		return err_set(err, -EOPNOTSUPP,
-		               "process %d handles SIGTRAP itself (or is probed by another tool); "
-		               "not supported yet",
-		               t->pid);
-	return 0;
-}
-
-/*
- * Records carry the time, read with an instruction that a program can give up
- * (prctl(PR_SET_TSC); seccomp's strict mode does): it would fault on each hit.
- */
-static int check_clock(struct target *t, struct err *err)
-{
-	uint64_t at = inject_scratch(t->inject, sizeof(int));
-	int mode = 0;
-
-	/* Where the kernel doesn't know the question, nobody can have given it up. */
-	if (!at || inject_syscall(t->inject, SYS_prctl, PR_GET_TSC, at, 0, 0, 0, 0) ||
-	    inject_read(t->inject, at, &mode, sizeof(mode)) || mode != PR_TSC_SIGSEGV)
-		return 0;
-	return err_set(err, -EOPNOTSUPP,
-	               "process %d may not read the time stamp counter, as probes do: it has "
-	               "called prctl(PR_SET_TSC), or runs in seccomp's strict mode",
-	               t->pid);
-}
-
-static int make_ctl(struct target *t, struct err *err)
-{
-	struct ukp_ctl *ctl;
-	uint64_t addr;
-	long remote;
-
-	t->ctl_fd = target_memfd(t, "ukprobes-ctl", UKP_CTL_SIZE, &remote, err);
-	if (t->ctl_fd < 0)
-		return t->ctl_fd;
-	addr = target_map(t, 0, UKP_CTL_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, remote,
-	                  UKP_MAP_CTL, 0, err);
-	inject_syscall(t->inject, SYS_close, remote, 0, 0, 0, 0, 0);
-	if (!addr)
-		return -ENOMEM;
-	ctl = mmap(NULL, UKP_CTL_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, t->ctl_fd, 0);
-	if (ctl == MAP_FAILED) {
-		inject_syscall(t->inject, SYS_munmap, addr, UKP_CTL_SIZE, 0, 0, 0, 0);
-		return err_set(err, -errno, "cannot map the control area: %s", strerror(errno));
-	}
-	t->ctl = ctl;
-	t->own.version = UKP_CTL_VERSION;
-	t->own.self = addr;
-	t->own.size = UKP_CTL_SIZE;
-	t->own.broker = getpid();
-	t->own.start_time = proto_start_time(t->pid);
-	t->own.next_free = area_page_up(sizeof(*ctl));
-	return 0;
-}
-
-static int write_agent(struct target *t, struct err *err)
-{
-	size_t len = agent_size();
-	unsigned char *image;
-	uint64_t addr;
-	int ret;
-
-	addr = target_map(t, 0, area_page_up(len), PROT_READ | PROT_EXEC,
-	                  MAP_PRIVATE | MAP_ANONYMOUS, -1, UKP_MAP_TEXT, 0, err);
-	if (!addr)
-		return err->code;
-	image = malloc(len);
-	if (!image)
-		return err_set(err, -ENOMEM, "out of memory");
-	memcpy(image, agent_image, len);
-	memcpy(image + AGENT_OFF_CTL, &t->own.self, 8);
-	ret = inject_write(t->inject, addr, image, len);
-	free(image);
-	if (ret)
-		return err_set(err, ret,
-		               "cannot write code into process %d: %s; does the kernel restrict "
-		               "/proc/PID/mem (proc_mem.force_override)?",
-		               t->pid, strerror(-ret));
-	t->own.text = addr;
-	t->own.flags = area_cpu_flags();
-	return 0;
-}
-
-/* The page that fork wipes, and the instances with their pool. */
-static int make_priv(struct target *t, struct err *err)
-{
-	struct ukp_objpool pool;
-	struct ukp_priv priv;
-	uint64_t addr;
-	long ret;
-
-	area_layout(&priv, &pool, AREA_INSTANCES);
-	addr = target_map(t, 0, priv.size, PROT_READ | PROT_WRITE,
-	                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, UKP_MAP_PRIV, 0, err);
-	if (!addr)
-		return err->code;
-	ret = inject_syscall(t->inject, SYS_madvise, addr, AREA_PAGE, AREA_WIPEONFORK, 0, 0, 0);
-	if (ret)
-		return err_set(err, ret,
-		               "the kernel cannot wipe a page on fork (needs Linux 4.14)");
-	ret = inject_write(t->inject, addr, &priv, sizeof(priv));
-	if (!ret)
-		ret = inject_write(t->inject, addr + priv.off_pool, &pool, sizeof(pool));
-	if (ret)
-		return err_set(err, ret, "cannot write to process %d: %s", t->pid, strerror(-ret));
-	t->own.priv = addr;
-	t->own.nr_instances = AREA_INSTANCES;
-	return 0;
-}
-
-int target_stubs(struct target *t, struct err *err)
-{
-	uint64_t base;
-	uint32_t i;
-	long remote, ret = 0;
-	int fd;
-
-	fd = target_memfd(t, "ukprobes-stubs", AREA_STUB_CHUNK, &remote, err);
-	if (fd < 0)
-		return fd;
-	t->stubs_fd = fd;
-	base = target_map(t, 0, (uint64_t)AREA_CHUNKS * AREA_STUB_CHUNK, PROT_NONE,
-	                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, UKP_MAP_STUBS, 0, err);
-	for (i = 0; i < AREA_CHUNKS && base && ret >= 0; i++)
-		ret = inject_syscall(t->inject, SYS_mmap, base + (uint64_t)i * AREA_STUB_CHUNK,
-		                     AREA_STUB_CHUNK, PROT_READ | PROT_EXEC,
-		                     MAP_PRIVATE | MAP_FIXED, remote, 0);
-	inject_syscall(t->inject, SYS_close, remote, 0, 0, 0, 0, 0);
-	if (ret < 0 && ret > -4096)
-		return err_set(err, ret, "cannot map executable memory in process %d: %s", t->pid,
-		               strerror(-ret));
-	if (!base)
-		return err->code;
-	t->own.stubs = base;
-	t->own.stub_chunk = AREA_STUB_CHUNK;
-	t->own.stubs_per_chunk = AREA_STUBS_PER_CHUNK;
-	t->ctl->stubs = t->own.stubs;
-	t->ctl->stub_chunk = t->own.stub_chunk;
-	t->ctl->stubs_per_chunk = t->own.stubs_per_chunk;
-	return 0;
-}
-
-int target_fill(struct target *t, struct err *err)
-{
-	unsigned char *p = malloc(AREA_STUB_CHUNK);
-	ssize_t n = -1;
-
-	if (p) {
-		area_stubs(p, t->own.text + agent_offset(AGENT_RETURN_ENTRY));
-		n = pwrite(t->stubs_fd, p, AREA_STUB_CHUNK, 0);
-	}
-	free(p);
-	close(t->stubs_fd);
-	t->stubs_fd = -1;
-	return n == AREA_STUB_CHUNK
-	               ? 0
-	               : err_set(err, -ENOMEM, "no memory for the return stubs of process %d",
-	                         t->pid);
+	return check_trap(t, ign & bit, cgt & bit, err);
 }
 
 /* glibc's and musl's signal return: mov $15,%rax ; syscall. */
@@ -301,43 +151,86 @@ static uint64_t find_restorer(struct target *t)
 	return 0;
 }
 
-static uint64_t old_action(uint64_t priv, int sig)
+/* The signals that are ours, in their order. */
+static unsigned int our_signals(int sig[UKP_NR_SIGNALS])
 {
-	return priv + offsetof(struct ukp_priv, old) + sig * sizeof(struct ukp_sigaction);
+	unsigned int n = 0;
+	int i;
+
+	for (i = 1; i < UKP_NR_SIGNALS; i++)
+		if (UKP_SIGNALS & 1ull << (i - 1))
+			sig[n++] = i;
+	return n;
+}
+
+static void our_action(const struct target *t, int sig, struct ukp_sigaction *sa)
+{
+	sa->flags = area_signal_flags(sig, sa);
+	sa->handler = t->own.text +
+	              agent_offset(sig == UKP_SIGTRAP ? AGENT_TRAP_ENTRY : AGENT_FAULT_ENTRY);
+	sa->restorer = t->own.text + agent_offset(AGENT_RESTORER);
+	sa->mask = 0;
+}
+
+/* What they were goes to where the agent and whoever cleans up find it. */
+static int keep_actions(struct target *t, const int *sig, const struct ukp_sigaction *was,
+                        unsigned int n, struct err *err)
+{
+	struct ukp_sigaction old[UKP_NR_SIGNALS];
+	uint64_t at = t->own.priv + offsetof(struct ukp_priv, old);
+	unsigned int i;
+
+	_Static_assert(sizeof(old) == sizeof(((struct ukp_priv *)0)->old), "one for each signal");
+	memset(old, 0, sizeof(old));
+	for (i = 0; i < n; i++) {
+		old[sig[i]] = was[i];
+		if (sig[i] == UKP_SIGTRAP &&
+		    check_trap(t, was[i].handler == UKP_SIG_IGN, was[i].handler > UKP_SIG_IGN, err))
+			return err->code;
+	}
+	return inject_write(t->inject, at, old, sizeof(old))
+	               ? err_set(err, -EIO, "cannot write to process %d", t->pid)
+	               : 0;
 }
 
 static int take_signals(struct target *t, struct err *err)
 {
-	uint64_t at = inject_scratch(t->inject, 2 * sizeof(struct ukp_sigaction));
-	struct ukp_sigaction sa;
-	long ret;
-	int sig;
+	struct inject_call v[UKP_NR_SIGNALS] = { 0 };
+	struct ukp_sigaction sa[UKP_NR_SIGNALS];
+	int sig[UKP_NR_SIGNALS], ret = 0;
+	unsigned int i, n = our_signals(sig);
+	uint64_t at = inject_scratch(t->inject, n * sizeof(*sa));
 
-	for (sig = 1; sig < UKP_NR_SIGNALS; sig++) {
-		if (!(UKP_SIGNALS & 1ull << (sig - 1)))
-			continue;
-		ret = inject_syscall(t->inject, SYS_rt_sigaction, sig, 0, at, 8, 0, 0);
-		if (ret || inject_read(t->inject, at, &sa, sizeof(sa)))
-			return err_set(err, ret ? ret : -EIO, "cannot read signal %d of process %d",
-			               sig, t->pid);
-		if (inject_write(t->inject, old_action(t->own.priv, sig), &sa, sizeof(sa)))
-			return err_set(err, -EIO, "cannot write to process %d", t->pid);
-		sa.flags = area_signal_flags(sig, &sa);
-		sa.handler = t->own.text + agent_offset(sig == UKP_SIGTRAP ? AGENT_TRAP_ENTRY
-		                                                           : AGENT_FAULT_ENTRY);
-		sa.restorer = t->own.text + agent_offset(AGENT_RESTORER);
-		sa.mask = 0;
-		if (inject_write(t->inject, at, &sa, sizeof(sa)))
-			return err_set(err, -EIO, "cannot write to process %d", t->pid);
+	for (i = 0; i < n; i++)
+		v[i] = (struct inject_call){ SYS_rt_sigaction,
+			                     { sig[i], 0, at + i * sizeof(*sa), 8 },
+			                     0 };
+	ret = at ? inject_calls(t->inject, v, n) : -ENOMEM;
+	for (i = 0; i < n && !ret; i++)
+		ret = (int)v[i].ret;
+	if (ret || inject_read(t->inject, at, sa, n * sizeof(*sa)))
+		return err_set(err, ret ? ret : -EIO, "cannot read the signals of process %d",
+		               t->pid);
+	ret = keep_actions(t, sig, sa, n, err);
+	if (ret)
+		return ret;
+	for (i = 0; i < n; i++) {
+		our_action(t, sig[i], &sa[i]);
+		v[i] = (struct inject_call){ SYS_rt_sigaction,
+			                     { sig[i], at + i * sizeof(*sa), 0, 8 },
+			                     0 };
 		/* Said before it is done: who cleans up compares before undoing. */
-		t->own.taken |= 1ull << (sig - 1);
-		t->ctl->taken = t->own.taken;
-		ret = inject_syscall(t->inject, SYS_rt_sigaction, sig, at, 0, 8, 0, 0);
-		if (ret)
-			return err_set(err, ret, "cannot handle signal %d in process %d: %s", sig,
-			               t->pid, strerror(-ret));
+		t->own.taken |= 1ull << (sig[i] - 1);
 	}
-	return 0;
+	t->ctl->taken = t->own.taken;
+	ret = inject_write(t->inject, at, sa, n * sizeof(*sa));
+	if (!ret)
+		ret = inject_calls(t->inject, v, n);
+	for (i = 0; i < n && !ret; i++)
+		ret = (int)v[i].ret;
+	return ret ? err_set(err, ret, "cannot handle signals in process %d: %s", t->pid,
+	                     strerror(-ret))
+	           : 0;
 }
 
 /*
@@ -387,58 +280,43 @@ int target_prepare(struct target *t, struct err *err)
 	size_t i;
 	int ret;
 
-	ret = probe_internal(t, "sigaction", AGENT_SIGACTION_HIT, err);
+	ret = check_signals(t, err);
+	if (!ret)
+		ret = target_image(t, err);
+	t->own.version = UKP_CTL_VERSION;
+	t->own.size = UKP_CTL_SIZE;
+	t->own.flags = area_cpu_flags();
+	t->own.broker = getpid();
+	t->own.start_time = proto_start_time(t->pid);
+	if (!ret)
+		ret = probe_internal(t, "sigaction", AGENT_SIGACTION_HIT, err);
 	for (i = 0; !ret && i < sizeof(unwinder) / sizeof(*unwinder); i++)
 		ret = probe_internal(t, unwinder[i], AGENT_UNWIND_HIT, err);
 	t->own.restorer = find_restorer(t);
 	return ret;
 }
 
-/* A place that was unmapped since, or changed by someone, we do without. */
-static int plant_internal(struct target *t, struct err *err)
+/* What was changed by someone since, we do without. */
+static void arm_internal(struct target *t)
 {
+	struct err ignored = ERR_INIT;
 	struct probe *p;
-	int ret = 0;
 
-	for (p = t->internal; p && !ret; p = p->next_mine)
-		if (probe_untouched(t, p->addr))
-			ret = probe_plant(t, p, err);
-	return ret;
-}
-
-int target_bring(struct target *t, struct err *err)
-{
-	int ret = check_signals(t, err);
-
-	if (!ret)
-		ret = check_clock(t, err);
-	if (!ret)
-		ret = make_ctl(t, err);
-	if (!ret)
-		ret = write_agent(t, err);
-	if (!ret)
-		ret = make_priv(t, err);
-	if (ret)
-		return ret;
-	memcpy(t->ctl, &t->own, sizeof(t->own));
-	t->own.magic = UKP_CTL_MAGIC;
-	/* From here on the area is whole: whoever finds it may cure by it. */
-	__atomic_store_n(&t->ctl->magic, UKP_CTL_MAGIC, __ATOMIC_RELEASE);
-	return 0;
+	for (p = t->internal; p; p = p->next_mine)
+		if (p->site)
+			probe_arm(t, p, &ignored);
 }
 
 int target_take(struct target *t, struct err *err)
 {
-	int ret = check_signals(t, err);
+	int ret;
 
-	if (ret)
-		return ret;
 	t->own.tid_off = find_tid_offset(t);
 	t->ctl->tid_off = t->own.tid_off;
 	ret = take_signals(t, err);
 	if (!ret)
 		ret = open_masks(t, err);
 	if (!ret)
-		ret = plant_internal(t, err);
+		arm_internal(t);
 	return ret;
 }

@@ -47,18 +47,25 @@ static void lay_out(struct ukp_chan *c)
 
 static int map_chan(struct chan *c, struct err *err)
 {
-	const struct ukp_chan *layout = &c->layout;
 	struct target *t = c->target;
-	uint32_t i;
 	long remote;
 
 	c->fd = target_memfd(t, "ukprobes-chan", c->size, &remote, err);
 	if (c->fd < 0)
 		return c->fd;
+	c->addr = target_map_fd(t, c->size, (int)remote, UKP_MAP_CHAN, c->number, err);
+	return c->addr ? 0 : err->code;
+}
+
+/* Nothing leads to it yet, so the target runs. */
+static int fill_chan(struct chan *c, struct err *err)
+{
+	const struct ukp_chan *layout = &c->layout;
+	uint32_t i;
+
 	c->map = mmap(NULL, c->size, PROT_READ | PROT_WRITE, MAP_SHARED, c->fd, 0);
 	if (c->map == MAP_FAILED) {
 		c->map = NULL;
-		inject_syscall(t->inject, SYS_close, remote, 0, 0, 0, 0, 0);
 		return err_set(err, -errno, "cannot map the channel: %s", strerror(errno));
 	}
 	*c->map = *layout;
@@ -66,10 +73,38 @@ static int map_chan(struct chan *c, struct err *err)
 		ukp_ring_init((struct ukp_ring *)((char *)c->map + layout->off_rings +
 		                                  i * layout->ring_stride),
 		              layout->nr_subs, layout->sub_shift);
-	c->addr = target_map(t, 0, c->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
-	                     remote, UKP_MAP_CHAN, c->number, err);
-	inject_syscall(t->inject, SYS_close, remote, 0, 0, 0, 0, 0);
-	return c->addr ? 0 : err->code;
+	return 0;
+}
+
+/* One stop, with system calls in it. */
+static int enter(struct chan *c, struct err *err)
+{
+	struct target *t = c->target;
+	int ret = target_hold(t, err);
+
+	if (ret)
+		return ret;
+	ret = target_begin(t, err);
+	if (!ret) {
+		ret = map_chan(c, err);
+		target_end(t);
+	}
+	target_release(t);
+	return ret;
+}
+
+static void unmap_chan(struct chan *c)
+{
+	struct err ignored = ERR_INIT;
+	struct target *t = c->target;
+
+	if (target_hold(t, &ignored))
+		return;
+	if (!target_begin(t, &ignored)) {
+		target_unmap(t, c->addr);
+		target_end(t);
+	}
+	target_release(t);
 }
 
 static void chan_free(struct chan *c)
@@ -101,14 +136,11 @@ int chan_open(struct target *t, struct chan **ret_c, struct err *err)
 	c->fd = -1;
 	c->size = c->layout.size;
 	c->number = t->next_chan++;
-	ret = target_hold(t, err);
+	ret = enter(c, err);
 	if (!ret) {
-		ret = target_begin(t, err);
-		if (!ret) {
-			ret = map_chan(c, err);
-			target_end(t);
-		}
-		target_release(t);
+		ret = fill_chan(c, err);
+		if (ret)
+			unmap_chan(c);
 	}
 	if (ret) {
 		chan_free(c);

@@ -29,6 +29,7 @@
 #include "wire/instance.h"
 
 #define PATIENCE_MS 3000
+#define MAX_UNMAPS 32 /* at once */
 
 static bool ctl_sane(const struct ukp_ctl *c, size_t len)
 {
@@ -120,26 +121,48 @@ static void unhook(struct leave *l)
 	}
 }
 
+/* Of the dispositions that are still ours, what the program had: their number. */
+static unsigned int old_actions(struct leave *l, const int *sig, struct ukp_sigaction *sa,
+                                unsigned int n, struct inject_call *v, uint64_t at)
+{
+	struct ukp_sigaction old[UKP_NR_SIGNALS];
+	unsigned int i, m = 0;
+
+	if (inject_read(l->inject, l->ctl->priv + offsetof(struct ukp_priv, old), old, sizeof(old)))
+		return 0;
+	for (i = 0; i < n; i++) {
+		if (v[i].ret || sa[i].handler < l->text_start || sa[i].handler >= l->text_end)
+			continue;
+		sa[m] = old[sig[i]];
+		v[m] = (struct inject_call){ SYS_rt_sigaction,
+			                     { sig[i], at + m * sizeof(*sa), 0, 8 },
+			                     0 };
+		m++;
+	}
+	return m;
+}
+
 static void restore_signals(struct leave *l)
 {
-	uint64_t at = inject_scratch(l->inject, sizeof(struct ukp_sigaction));
-	struct ukp_sigaction now, old;
-	int sig;
+	struct inject_call v[UKP_NR_SIGNALS];
+	struct ukp_sigaction sa[UKP_NR_SIGNALS];
+	uint64_t at = inject_scratch(l->inject, sizeof(sa));
+	int sig[UKP_NR_SIGNALS], s;
+	unsigned int n = 0;
 
-	for (sig = 1; sig < UKP_NR_SIGNALS && at; sig++) {
-		if (!(UKP_SIGNALS & l->ctl->taken & 1ull << (sig - 1)))
+	for (s = 1; s < UKP_NR_SIGNALS && at; s++) {
+		if (!(UKP_SIGNALS & l->ctl->taken & 1ull << (s - 1)))
 			continue;
-		if (inject_syscall(l->inject, SYS_rt_sigaction, sig, 0, at, 8, 0, 0) ||
-		    inject_read(l->inject, at, &now, sizeof(now)))
-			continue;
-		if (now.handler < l->text_start || now.handler >= l->text_end)
-			continue;
-		if (!inject_read(l->inject,
-		                 l->ctl->priv + offsetof(struct ukp_priv, old) + sig * sizeof(old),
-		                 &old, sizeof(old)) &&
-		    !inject_write(l->inject, at, &old, sizeof(old)))
-			inject_syscall(l->inject, SYS_rt_sigaction, sig, at, 0, 8, 0, 0);
+		v[n] = (struct inject_call){ SYS_rt_sigaction,
+			                     { s, 0, at + n * sizeof(*sa), 8 },
+			                     -1 };
+		sig[n++] = s;
 	}
+	if (!n || inject_calls(l->inject, v, n) || inject_read(l->inject, at, sa, n * sizeof(*sa)))
+		return;
+	n = old_actions(l, sig, sa, n, v, at);
+	if (n && !inject_write(l->inject, at, sa, n * sizeof(*sa)))
+		inject_calls(l->inject, v, n);
 }
 
 /*
@@ -158,17 +181,37 @@ static void restore_masks(struct leave *l)
 				inject_set_mask(l->inject, i, l->ctl->mask[k]);
 }
 
+/*
+ * The agent's text is what makes many calls cheap, so it goes after the rest;
+ * the area itself is the first, and goes last.
+ */
 static void unmap_all(struct leave *l)
 {
-	uint32_t i, n = l->ctl->nr_mappings;
-	struct ukp_mapping m;
+	uint32_t i, n = l->ctl->nr_mappings, nr = 0;
+	struct inject_call v[MAX_UNMAPS];
+	struct ukp_mapping m, text = { 0 };
 
-	/* The area itself is the first: it goes last. */
 	for (i = n < UKP_NR_MAPPINGS ? n : UKP_NR_MAPPINGS; i-- > 0;) {
 		m = l->ctl->mapping[i];
-		if (m.kind != UKP_MAP_FREE && m.addr && m.len)
-			inject_syscall(l->inject, SYS_munmap, m.addr, m.len, 0, 0, 0, 0);
+		if (m.kind == UKP_MAP_TEXT)
+			text = m;
+		if (m.kind == UKP_MAP_FREE || m.kind == UKP_MAP_TEXT || m.kind == UKP_MAP_CTL ||
+		    !m.addr || !m.len)
+			continue;
+		v[nr++] = (struct inject_call){ SYS_munmap, { m.addr, m.len }, 0 };
+		if (nr == MAX_UNMAPS) {
+			inject_calls(l->inject, v, nr);
+			nr = 0;
+		}
 	}
+	if (nr)
+		inject_calls(l->inject, v, nr);
+	inject_use_runner(l->inject, 0);
+	if (text.addr)
+		inject_syscall(l->inject, SYS_munmap, text.addr, text.len, 0, 0, 0, 0);
+	m = l->ctl->mapping[0];
+	if (n && m.kind == UKP_MAP_CTL)
+		inject_syscall(l->inject, SYS_munmap, m.addr, m.len, 0, 0, 0, 0);
 }
 
 static void find_ranges(struct leave *l)
@@ -238,6 +281,7 @@ int leave_target(struct inject *t, struct sym_proc *sym, const struct ukp_ctl *c
 		return err_set(err, -EBADMSG, "what lies in process %d is no agent of this version",
 		               inject_pid(t));
 	find_ranges(&l);
+	inject_use_runner(t, l.text_start && ctl->runner ? l.text_start + ctl->runner : 0);
 	/* Our own probes' text is back already, faster than one by one. */
 	if (ctl == area)
 		restore_text(&l);

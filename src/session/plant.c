@@ -2,11 +2,12 @@
 /*
  * Planting: slots, sites, actions and the one byte.
  *
- * While the threads stand still: the slot is written, then the site, then the
- * action is linked, then the table names the site, and last the int3 goes in.
- * So a thread that hits it finds everything.  Taking out goes the other way
- * round: the byte first.  Sites and slots stay for the agent's life, for a
- * thread may be on its way through them.
+ * While the threads run: the slot is written, then the site, then the action is
+ * linked, then the table names the site, and last the int3 goes in.  So a
+ * thread that hits it finds everything; and it is one byte of an instruction.
+ * Only where a slot's memory has to be mapped do they stand still.  Taking out
+ * goes the other way round: the byte first.  Sites and slots stay for the
+ * agent's life, for a thread may be on its way through them.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -240,17 +241,27 @@ void probe_unlink(struct target *t, struct probe *p)
 	p->site = NULL;
 }
 
-int probe_plant(struct target *t, struct probe *p, struct err *err)
+int probe_ready(struct target *t, struct probe *p, struct err *err)
 {
 	struct site *s = sites_find(t, p->addr);
 	int ret = 0;
 
 	if (!s)
 		ret = new_site(t, p->addr, &s, err);
-	if (!ret)
-		ret = probe_link(t, s, p, err);
+	return ret ? ret : probe_link(t, s, p, err);
+}
+
+int probe_arm(struct target *t, struct probe *p, struct err *err)
+{
+	return arm(t, p->site, err);
+}
+
+int probe_plant(struct target *t, struct probe *p, struct err *err)
+{
+	int ret = probe_ready(t, p, err);
+
 	if (!ret && p->enabled)
-		ret = arm(t, s, err);
+		ret = probe_arm(t, p, err);
 	if (ret && p->site)
 		probe_unlink(t, p);
 	return ret;
@@ -271,27 +282,19 @@ void probe_unplant(struct probe *p)
 
 static int start_singles(struct chan *c, struct err *err)
 {
-	struct target *t = c->target;
 	struct probe *p;
-	int ret = target_hold(t, err);
+	int ret = 0;
 
-	if (ret)
-		return ret;
-	ret = target_begin(t, err);
-	if (!ret) {
-		for (p = c->probes; p && !ret; p = p->next_mine)
-			if (!p->site && !p->gone && !probe_is_many(p)) {
-				p->fresh = true;
-				ret = probe_plant(t, p, err);
-			}
-		for (p = c->probes; p; p = p->next_mine) {
-			if (ret && p->fresh && !probe_is_many(p))
-				probe_unplant(p);
-			p->fresh = p->fresh && probe_is_many(p);
+	for (p = c->probes; p && !ret; p = p->next_mine)
+		if (!p->site && !p->gone && !probe_is_many(p)) {
+			p->fresh = true;
+			ret = probe_plant(c->target, p, err);
 		}
-		target_end(t);
+	for (p = c->probes; p; p = p->next_mine) {
+		if (ret && p->fresh && !probe_is_many(p))
+			probe_unplant(p);
+		p->fresh = p->fresh && probe_is_many(p);
 	}
-	target_release(t);
 	return ret;
 }
 

@@ -196,11 +196,3 @@ int probe_internal(struct target *t, const char *sym, uint32_t agent_fn, struct 
 	}
 	return 0;
 }
-
-bool probe_untouched(struct target *t, uint64_t addr)
-{
-	uint8_t code[UKP_INSN_MAX], now[UKP_INSN_MAX];
-	size_t len = place_length(t->sym, addr, code);
-
-	return len && !inject_read(t->inject, addr, now, len) && !memcmp(now, code, len);
-}

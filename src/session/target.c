@@ -103,29 +103,63 @@ static void publish_mappings(struct target *t)
 	__atomic_store_n(&t->ctl->nr_mappings, t->own.nr_mappings, __ATOMIC_RELEASE);
 }
 
+void target_mapped(struct target *t, struct ukp_mapping *at, uint64_t addr, uint64_t len,
+                   enum ukp_map_kind kind, uint32_t arg)
+{
+	*at = (struct ukp_mapping){ .addr = addr, .len = len, .kind = kind, .arg = arg };
+	publish_mappings(t);
+}
+
+static uint64_t keep_mapping(struct target *t, long addr, uint64_t len, enum ukp_map_kind kind,
+                             uint32_t arg, struct err *err)
+{
+	if (addr < 0 && addr > -4096) {
+		err_set(err, addr, "cannot map memory in process %d: %s", t->pid, strerror(-addr));
+		return 0;
+	}
+	target_mapped(t, &t->own.mapping[t->own.nr_mappings++], addr, len, kind, arg);
+	return addr;
+}
+
+static bool has_room(struct target *t, struct err *err)
+{
+	if (t->own.nr_mappings < UKP_NR_MAPPINGS)
+		return true;
+	err_set(err, -ENOSPC, "no room for another mapping in process %d", t->pid);
+	return false;
+}
+
 uint64_t target_map(struct target *t, uint64_t hint, uint64_t len, int prot, int flags, int fd,
                     enum ukp_map_kind kind, uint32_t arg, struct err *err)
 {
 	long addr;
 
-	if (t->own.nr_mappings >= UKP_NR_MAPPINGS) {
-		err_set(err, -ENOSPC, "no room for another mapping in process %d", t->pid);
+	if (!has_room(t, err))
 		return 0;
-	}
 	addr = inject_syscall(t->inject, SYS_mmap, hint, len, prot, flags, fd, 0);
-	if (addr < 0) {
-		err_set(err, addr, "cannot map memory in process %d: %s", t->pid, strerror(-addr));
-		return 0;
-	}
-	if (hint && (flags & MAP_FIXED_NOREPLACE) && (uint64_t)addr != hint) {
+	if (hint && (flags & MAP_FIXED_NOREPLACE) && addr > 0 && (uint64_t)addr != hint) {
 		inject_syscall(t->inject, SYS_munmap, addr, len, 0, 0, 0, 0);
 		err_set(err, -EEXIST, "cannot map memory at %#lx in process %d", hint, t->pid);
 		return 0;
 	}
-	t->own.mapping[t->own.nr_mappings++] =
-		(struct ukp_mapping){ .addr = addr, .len = len, .kind = kind, .arg = arg };
-	publish_mappings(t);
-	return addr;
+	return keep_mapping(t, addr, len, kind, arg, err);
+}
+
+uint64_t target_map_fd(struct target *t, uint64_t len, int remote, enum ukp_map_kind kind,
+                       uint32_t arg, struct err *err)
+{
+	bool room = has_room(t, err);
+	struct inject_call v[] = {
+		{ SYS_mmap,
+		  { 0, len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, remote },
+		  0 },
+		{ SYS_close, { remote }, 0 },
+	};
+	int ret = inject_calls(t->inject, v + !room, 1 + room);
+
+	if (!room)
+		return 0;
+	return keep_mapping(t, ret ? ret : v[0].ret, len, kind, arg, err);
 }
 
 void target_unmap(struct target *t, uint64_t addr)
@@ -144,32 +178,51 @@ void target_unmap(struct target *t, uint64_t addr)
 	}
 }
 
+unsigned int target_memfd_flags(void)
+{
+	static unsigned int flags;
+	int fd;
+
+	/* Its kernel is ours. */
+	if (!flags) {
+		fd = memfd_create("ukprobes-try", MEMFD_FLAGS | MEMFD_EXEC);
+		flags = fd < 0 && errno == EINVAL ? MEMFD_FLAGS : MEMFD_FLAGS | MEMFD_EXEC;
+		if (fd >= 0)
+			close(fd);
+	}
+	return flags;
+}
+
+int target_memfd_open(struct target *t, long remote, uint64_t size, struct err *err)
+{
+	char path[64];
+	int fd, e;
+
+	if (remote < 0)
+		return err_set(err, remote, "cannot make shared memory in process %d: %s", t->pid,
+		               strerror(-remote));
+	snprintf(path, sizeof(path), "/proc/%d/fd/%ld", t->pid, remote);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd >= 0 && !ftruncate(fd, size) && !fcntl(fd, F_ADD_SEALS, MEMFD_SEALS))
+		return fd;
+	e = -errno;
+	if (fd >= 0)
+		close(fd);
+	return err_set(err, e, "cannot share memory with process %d: %s", t->pid, strerror(-e));
+}
+
 int target_memfd(struct target *t, const char *name, uint64_t size, long *remote, struct err *err)
 {
 	uint64_t str = inject_scratch(t->inject, strlen(name) + 1);
-	char path[64];
 	int fd;
 
 	if (!str || inject_write(t->inject, str, name, strlen(name) + 1))
 		return err_set(err, -EIO, "cannot write to process %d", t->pid);
-	*remote = inject_syscall(t->inject, SYS_memfd_create, str, MEMFD_FLAGS | MEMFD_EXEC, 0, 0,
-	                         0, 0);
-	if (*remote == -EINVAL)
-		*remote = inject_syscall(t->inject, SYS_memfd_create, str, MEMFD_FLAGS, 0, 0, 0, 0);
-	if (*remote < 0)
-		return err_set(err, *remote, "cannot make shared memory in process %d: %s", t->pid,
-		               strerror(-*remote));
-	snprintf(path, sizeof(path), "/proc/%d/fd/%ld", t->pid, *remote);
-	fd = open(path, O_RDWR | O_CLOEXEC);
-	if (fd < 0 || ftruncate(fd, size) || fcntl(fd, F_ADD_SEALS, MEMFD_SEALS)) {
-		int e = -errno;
-
-		if (fd >= 0)
-			close(fd);
+	*remote =
+		inject_syscall(t->inject, SYS_memfd_create, str, target_memfd_flags(), 0, 0, 0, 0);
+	fd = target_memfd_open(t, *remote, size, err);
+	if (fd < 0 && *remote >= 0)
 		inject_syscall(t->inject, SYS_close, *remote, 0, 0, 0, 0, 0);
-		return err_set(err, e, "cannot share memory with process %d: %s", t->pid,
-		               strerror(-e));
-	}
 	return fd;
 }
 
@@ -285,14 +338,12 @@ static int step(struct target *t, int (*fn)(struct target *t, struct err *err), 
 	return ret;
 }
 
-/* Some short stops rather than a long one. */
+/* Some short stops rather than a long one; what has to be filled is filled in between. */
 static int enter(struct target *t, struct err *err)
 {
 	struct err ignored = ERR_INIT;
 	int ret = step(t, target_bring, err);
 
-	if (!ret)
-		ret = step(t, target_stubs, err);
 	if (ret)
 		return ret;
 	ret = target_fill(t, err);
@@ -325,9 +376,9 @@ int target_attach(struct target **ret_t, pid_t pid, struct inject *held, struct 
 	if (!ret)
 		ret = slots_open(&t->slots, t->sym, map_slots, t);
 	if (!ret)
-		ret = target_prepare(t, err);
-	if (!ret)
 		ret = cure_orphan(t, err);
+	if (!ret)
+		ret = target_prepare(t, err);
 	if (!ret)
 		ret = enter(t, err);
 	/* Without it, breakpoints stay: slower, not wrong. */
@@ -368,6 +419,7 @@ void target_free(struct target *t)
 	probe_free_all(t, t->internal);
 	sites_free(t);
 	slots_close(t->slots);
+	free(t->image);
 	if (t->ctl)
 		munmap(t->ctl, UKP_CTL_SIZE);
 	if (t->ctl_fd >= 0)

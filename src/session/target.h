@@ -4,7 +4,8 @@
  * planted.  One thread, the one that traces.
  *
  *	target.c   attach and detach; memory in the target
- *	bring.c    what an attach brings in
+ *	areas.c    the memory that an attach brings in
+ *	bring.c    what it takes hold of then
  *	inside.c   threads inside our code
  *	leave.c    the way out, from nothing but what lies in the target
  *	probe.c    from a line of text to a checked probe
@@ -123,7 +124,9 @@ struct target {
 	struct ukp_ctl own;
 	uint32_t table_mask;
 	int ctl_fd;
-	int stubs_fd; /* until they are filled */
+	int stubs_fd;         /* until they are filled */
+	unsigned char *image; /* of the agent, until it is there */
+	size_t image_len;
 
 	struct site **sites;
 	size_t nr_sites, max_sites;
@@ -145,12 +148,12 @@ void target_free(struct target *t);
 /* What can be found out while the target runs; nothing in it changes. */
 int target_prepare(struct target *t, struct err *err);
 /*
- * The agent's memory, the return stubs, what fills these, then dispositions
- * and our own probes.  All but the filling only while held, between begin and
+ * The agent's memory, what fills it, and then dispositions and the breakpoints
+ * of our own probes.  All but the filling only while held, between begin and
  * end; in between the target may run, for nothing leads to the agent yet.
  */
+int target_image(struct target *t, struct err *err); /* before: the agent to be written */
 int target_bring(struct target *t, struct err *err);
-int target_stubs(struct target *t, struct err *err);
 int target_fill(struct target *t, struct err *err);
 int target_take(struct target *t, struct err *err);
 
@@ -170,9 +173,21 @@ void target_end(struct target *t);
 /* Remote mmap with a record in the control area; 0 on failure. */
 uint64_t target_map(struct target *t, uint64_t hint, uint64_t len, int prot, int flags, int fd,
                     enum ukp_map_kind kind, uint32_t arg, struct err *err);
+/* The same of a descriptor there, which is closed in any case. */
+uint64_t target_map_fd(struct target *t, uint64_t len, int remote, enum ukp_map_kind kind,
+                       uint32_t arg, struct err *err);
 void target_unmap(struct target *t, uint64_t addr);
-/* A memfd made in the target and open here too; *remote is closed by the caller. */
+/* The record alone, of what was mapped otherwise. */
+void target_mapped(struct target *t, struct ukp_mapping *at, uint64_t addr, uint64_t len,
+                   enum ukp_map_kind kind, uint32_t arg);
+/*
+ * A memfd made in the target and open here too; *remote is closed by the
+ * caller.  In two steps for whoever makes several at once: the flags of
+ * memfd_create() there, and what is done with its result.
+ */
 int target_memfd(struct target *t, const char *name, uint64_t size, long *remote, struct err *err);
+unsigned int target_memfd_flags(void);
+int target_memfd_open(struct target *t, long remote, uint64_t size, struct err *err);
 
 /* Memory in the control area; 0: full. */
 uint32_t target_alloc(struct target *t, size_t size);
@@ -232,8 +247,14 @@ int probe_add(struct chan *c, const char *text, enum add_what what, struct probe
 int probe_start(struct chan *c, struct err *err);
 int probe_remove(struct chan *c, uint32_t id, struct err *err);
 int probe_enable(struct chan *c, uint32_t id, bool on, struct err *err);
-/* One at a time, between hold and begin. */
+/*
+ * One at a time.  Nobody has to stand still: nothing leads there before its
+ * breakpoint is in, and then all that a hit needs is there.
+ */
 int probe_plant(struct target *t, struct probe *p, struct err *err);
+/* All of it but the breakpoint, which probe_arm() writes. */
+int probe_ready(struct target *t, struct probe *p, struct err *err);
+int probe_arm(struct target *t, struct probe *p, struct err *err);
 void probe_unplant(struct probe *p);
 struct probe *probe_find(struct chan *c, uint32_t id);
 /* Its action and context, linked as the first of its site: plant.c's, for bulk.c. */
@@ -244,8 +265,6 @@ bool site_wanted(const struct site *s);
 uint32_t probe_context(struct target *t, struct probe *p);
 /* Plan a probe for ourselves at a function, if it is there; target_bring() plants it. */
 int probe_internal(struct target *t, const char *sym, uint32_t agent_fn, struct err *err);
-/* Does memory hold the instruction that the file has? */
-bool probe_untouched(struct target *t, uint64_t addr);
 void probe_free_all(struct target *t, struct probe *list);
 
 /*

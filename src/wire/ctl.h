@@ -96,8 +96,8 @@ struct ukp_ctl {
 	uint32_t nr_mappings;
 	uint64_t mask[UKP_NR_MASKS]; /* as they were, with SIGTRAP */
 	uint32_t nr_masks;
-	uint32_t reserved;
-	uint64_t taken; /* bit n-1: disposition of signal n is ours */
+	uint32_t runner; /* offset from text of what makes system calls for us */
+	uint64_t taken;  /* bit n-1: disposition of signal n is ours */
 	struct ukp_mapping mapping[UKP_NR_MAPPINGS];
 };
 

@@ -46,6 +46,8 @@ for i in $(seq "$N"); do
 	rm -f "$T/trace"
 	trace_start 3 "${DEFS[@]}"
 	within 10 running || fail "no records"
+	# A client that is to go as well must not cure before.
+	[ $((i % 3)) = 0 ] || kill -STOP "$TRACE"
 	kill -9 "$(broker_of "$PID")"
 	case $((i % 3)) in
 	0) # the client cures

@@ -62,6 +62,14 @@ void arch_set_call(struct user_regs_struct *regs, uint64_t pc, long nr, const lo
 	regs->r9 = args[5];
 }
 
+void arch_set_run(struct user_regs_struct *regs, uint64_t code, uint64_t table, size_t n)
+{
+	regs->rip = code + ARCH_RUN_MANY;
+	regs->orig_rax = -1;
+	regs->rbx = table;
+	regs->r12 = n;
+}
+
 long arch_result(const struct user_regs_struct *regs)
 {
 	return regs->rax;

@@ -138,12 +138,38 @@ static inline void seized(struct inject *t)
 		fail_msg("%s", err.text);
 }
 
+/*
+ * Each test runs twice: with calls by an instruction that is there anyway, and
+ * by a runner in a page of its own.
+ */
+static bool with_runner __attribute__((unused));
+
+static inline int use_runner(void **state)
+{
+	with_runner = true;
+	return 0;
+}
+
+static inline void bring_runner(struct inject *t)
+{
+	size_t len;
+	const void *code = inject_runner(&len);
+	long page = inject_syscall(t, SYS_mmap, 0, 4096, PROT_READ | PROT_EXEC,
+	                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	assert_true(page > 0);
+	assert_int_equal(inject_write(t, page, code, len), 0);
+	inject_use_runner(t, page);
+}
+
 static inline void begun(struct inject *t)
 {
 	struct err err = ERR_INIT;
 
 	if (inject_begin(t, &err))
 		fail_msg("%s", err.text);
+	if (with_runner && !inject_has_runner(t))
+		bring_runner(t);
 }
 
 #endif

@@ -513,5 +513,6 @@ int main(void)
 		cmocka_unit_test(an_ignored_signal_does_not_interrupt_epoll_wait),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, NULL, NULL) +
+	       cmocka_run_group_tests_name("with the runner", tests, use_runner, NULL);
 }

@@ -266,6 +266,62 @@ static void errors_of_a_call_come_back_as_numbers(void **state)
 	child_kill(pid);
 }
 
+static void many_calls_are_made_in_their_order(void **state)
+{
+	pid_t pid = child(run_pause, NULL);
+	struct inject_call v[40], one = { SYS_getpid, { 0 }, -1 };
+	struct inject *t = opened(pid);
+	long addr = 0;
+	int i, k;
+
+	for (k = 0; k < 20; k++) {
+		seized(t);
+		begun(t);
+		addr = inject_syscall(t, SYS_mmap, addr, sizeof(v) / sizeof(*v) * 4096, PROT_NONE,
+		                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		assert_true(addr > 0);
+		for (i = 0; i < 40; i++)
+			v[i] = (struct inject_call){ SYS_mmap,
+				                     { addr + i * 4096, 4096, PROT_READ,
+				                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+				                       -1 },
+				                     -1 };
+		v[1] = (struct inject_call){ SYS_close, { 12345 }, -1 };
+		assert_int_equal(inject_calls(t, v, 40), 0);
+		for (i = 0; i < 40; i++)
+			assert_int_equal(v[i].ret, i == 1 ? -EBADF : addr + i * 4096);
+		assert_int_equal(inject_calls(t, &one, 1), 0);
+		assert_int_equal(one.ret, pid);
+		assert_int_equal(inject_syscall(t, SYS_munmap, addr, 40 * 4096, 0, 0, 0, 0), 0);
+		inject_end(t);
+		inject_release(t);
+	}
+	inject_close(t);
+	child_kill(pid);
+}
+
+/* Code that isn't the runner's is not run. */
+static void a_runner_that_was_overwritten_is_not_used(void **state)
+{
+	pid_t pid = child(run_pause, NULL);
+	struct inject_call v[2] = { { SYS_getpid, { 0 }, -1 }, { SYS_getpid, { 0 }, -1 } };
+	struct inject *t = opened(pid);
+	long page;
+
+	seized(t);
+	begun(t);
+	page = inject_syscall(t, SYS_mmap, 0, 4096, PROT_READ | PROT_EXEC,
+	                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_true(page > 0);
+	inject_use_runner(t, page); /* zeroes */
+	assert_int_equal(inject_calls(t, v, 2), 0);
+	assert_int_equal(v[0].ret, pid);
+	assert_int_equal(v[1].ret, pid);
+	inject_end(t);
+	inject_close(t);
+	child_kill(pid);
+}
+
 static void nothing(int sig)
 {
 }
@@ -290,15 +346,80 @@ static int run_sigtrap(void *arg)
 	               : 1;
 }
 
-static void a_blocked_and_handled_sigtrap_stays_so(void **state)
+static int run_ignored(void *arg)
+{
+	volatile long *stop = arg;
+	struct sigaction sa;
+
+	signal(SIGTRAP, SIG_IGN);
+	while (!*stop)
+		nap_ms(1);
+	sigaction(SIGTRAP, NULL, &sa);
+	return sa.sa_handler == SIG_IGN ? 7 : 1;
+}
+
+static void sigtrap_stays(int (*run)(void *))
 {
 	volatile long *stop = shared_page();
-	pid_t pid = child(run_sigtrap, (void *)stop);
+	pid_t pid = child(run, (void *)stop);
 	int i;
 
 	nap_ms(20);
 	for (i = 0; i < 20; i++)
 		disturb(pid);
+	*stop = 1;
+	assert_int_equal(child_status(pid), 7 << 8);
+}
+
+static void a_blocked_and_handled_sigtrap_stays_so(void **state)
+{
+	sigtrap_stays(run_sigtrap);
+}
+
+static void an_ignored_sigtrap_stays_so(void **state)
+{
+	sigtrap_stays(run_ignored);
+}
+
+static volatile long traps_handled;
+
+static void count_trap(int sig)
+{
+	traps_handled++;
+}
+
+/* Meets breakpoints of its own all the time; each is handled once, where it is. */
+static int run_traps(void *arg)
+{
+	volatile long *stop = arg;
+	long i, x;
+
+	signal(SIGTRAP, count_trap);
+	for (i = 1; !*stop; i++) {
+		__asm__ volatile("int3; lea 1(%1), %0" : "=r"(x) : "r"(i) : "memory");
+		if (traps_handled != i || x != i + 1)
+			return 1;
+		stop[1] = i;
+	}
+	return 7;
+}
+
+static void a_breakpoint_that_is_met_is_delivered(void **state)
+{
+	volatile long *stop = shared_page();
+	pid_t pid = child(run_traps, (void *)stop);
+	struct inject *t = opened(pid);
+	int i;
+
+	await_word(stop + 1, 1);
+	for (i = 0; i < 2000; i++) {
+		seized(t);
+		begun(t);
+		assert_int_equal(inject_syscall(t, SYS_getpid, 0, 0, 0, 0, 0, 0), pid);
+		inject_end(t);
+		inject_release(t);
+	}
+	inject_close(t);
 	*stop = 1;
 	assert_int_equal(child_status(pid), 7 << 8);
 }
@@ -432,12 +553,17 @@ int main(void)
 		cmocka_unit_test(scratch_gets_its_contents_back),
 		cmocka_unit_test(scratch_is_mapped_where_the_stack_has_no_room),
 		cmocka_unit_test(errors_of_a_call_come_back_as_numbers),
+		cmocka_unit_test(many_calls_are_made_in_their_order),
+		cmocka_unit_test(a_runner_that_was_overwritten_is_not_used),
 		cmocka_unit_test(a_blocked_and_handled_sigtrap_stays_so),
+		cmocka_unit_test(an_ignored_sigtrap_stays_so),
+		cmocka_unit_test(a_breakpoint_that_is_met_is_delivered),
 		cmocka_unit_test(a_signal_for_sigsuspend_during_a_call_of_ours_arrives),
 		cmocka_unit_test(a_seccomp_filter_is_suspended_for_our_calls),
 		cmocka_unit_test(without_privilege_a_seccomp_filter_is_respected),
 		cmocka_unit_test(registers_set_at_the_stop_are_those_it_goes_on_with),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, NULL, NULL) +
+	       cmocka_run_group_tests_name("with the runner", tests, use_runner, NULL);
 }

@@ -552,5 +552,6 @@ int main(void)
 		cmocka_unit_test(the_exit_status_of_ones_own_child_is_left_to_its_parent),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, NULL, NULL) +
+	       cmocka_run_group_tests_name("with the runner", tests, use_runner, NULL);
 }
