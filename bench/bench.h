@@ -22,6 +22,7 @@ _Noreturn void die(const char *format, ...) __attribute__((format(printf, 1, 2))
 
 double median(const double *v, size_t n);
 double worst(const double *v, size_t n);
+double least(const double *v, size_t n);
 /* Median of a[i] / b[i]: both were measured in round i. */
 double median_ratio(const double *a, const double *b, size_t n);
 

@@ -93,6 +93,16 @@ double median(const double *v, size_t n)
 	return n % 2 ? copy[n / 2] : (copy[n / 2 - 1] + copy[n / 2]) / 2;
 }
 
+double least(const double *v, size_t n)
+{
+	double min = v[0];
+	size_t i;
+
+	for (i = 1; i < n; i++)
+		min = v[i] < min ? v[i] : min;
+	return min;
+}
+
 double worst(const double *v, size_t n)
 {
 	double max = 0;

@@ -132,7 +132,8 @@ static void measure(int threads, void *(*rest)(void *), const char *name)
 	}
 	printf("%3d threads, %-12s", threads, name);
 	for (s = 0; s < NR_STEPS; s++)
-		printf("  %6.2f %6.2f", median(us[s], ROUNDS), worst(us[s], ROUNDS));
+		printf(" %6.2f %6.2f %6.2f", least(us[s], ROUNDS), median(us[s], ROUNDS),
+		       worst(us[s], ROUNDS));
 	printf("%s\n", threads == 4 ? "  (aim: 1)" : threads == 100 ? "  (aim: 5)" : "");
 	fflush(stdout);
 	kill(pid, SIGKILL);
@@ -187,10 +188,10 @@ int main(void)
 
 	printf("the target stands still for, ms:");
 	for (s = 0; s < NR_STEPS; s++)
-		printf("%*s%s", s ? 7 : 2, "", step_name[s]);
-	printf("\n%-25s", "median and worst of 21");
+		printf("%*s%-9s", s ? 12 : 2, "", step_name[s]);
+	printf("\n%-25s", "least, median, worst of 21");
 	for (s = 0; s < NR_STEPS; s++)
-		printf("  median  worst");
+		printf("  least median  worst");
 	printf("\n");
 	for (i = 0; i < 4; i++)
 		measure(threads[i], idle, "one busy");
