@@ -33,6 +33,8 @@
 #define FIRST_CLIENT 4 /* in the list for poll() */
 #define OPTIMIZE_TRIES 9
 #define OPTIMIZE_MS 20 /* of quiet before jumps come */
+#define LEAVE_TRIES 10
+#define LEAVE_REST_US 200000
 
 static char socket_path[108], lock_path[108];
 
@@ -150,6 +152,7 @@ static void optimize_now(struct broker *b)
 
 static int drop_client(struct broker *b, struct client *c, struct err *err)
 {
+	struct err later = ERR_INIT;
 	struct client **p;
 	int ret = 0;
 
@@ -157,8 +160,12 @@ static int drop_client(struct broker *b, struct client *c, struct err *err)
 		;
 	*p = c->next;
 	if (c->chan) {
+		/* It goes in any case; what went wrong first is told. */
 		ret = optimize_off(b->target, err);
-		ret = chan_close(c->chan, err);
+		if (ret)
+			chan_close(c->chan, &later);
+		else
+			ret = chan_close(c->chan, err);
 	}
 	optimize_later(b, OPTIMIZE_MS);
 	close(c->fd);
@@ -173,15 +180,20 @@ static int drop_client(struct broker *b, struct client *c, struct err *err)
 	return ret;
 }
 
-/* Nobody is left: take the agent out.  A busy target gets more time. */
+/*
+ * Nobody is left: take the agent out.  A busy target gets more time, and so does
+ * a debugger that looks in for a moment.
+ */
 static int leave_all(struct broker *b, struct err *err)
 {
 	int tries, ret = 0;
 
-	for (tries = 0; tries < 3 && !b->target->dead; tries++) {
+	for (tries = 0; tries < LEAVE_TRIES && !b->target->dead; tries++) {
 		ret = target_detach(b->target, err);
-		if (ret != -EAGAIN && ret != -EBUSY && ret != -ETIMEDOUT)
+		if (ret != -EBUSY && (tries > 2 || (ret != -EAGAIN && ret != -ETIMEDOUT)))
 			break;
+		if (ret == -EBUSY)
+			usleep(LEAVE_REST_US);
 	}
 	return b->target->dead ? 0 : ret;
 }

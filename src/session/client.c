@@ -264,7 +264,16 @@ int ukp_session_enable(struct ukp_session *s, unsigned int id, bool on)
 
 int ukp_session_stop(struct ukp_session *s)
 {
-	return simple(s, PROTO_STOP, 0);
+	int ret = simple(s, PROTO_STOP, 0);
+	size_t used = strlen(s->error);
+
+	/* Closing tries again, but has nobody to tell. */
+	if (ret && ret != -EPIPE && ret != -ESRCH)
+		snprintf(s->error + used, sizeof(s->error) - used,
+		         "; if 'ukprobe verify -p %d' finds anything afterwards, 'ukprobe cure -p "
+		         "%d' takes it out",
+		         s->pid, s->pid);
+	return ret;
 }
 
 /* A broker that died leaves its target to us. */

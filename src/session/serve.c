@@ -4,6 +4,7 @@
 #include "session/serve.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,18 @@ static int fail(struct proto_reply *r, int ret, const struct err *err)
 	return ret;
 }
 
+__attribute__((format(printf, 3, 4))) static int refuse(struct proto_reply *r, int ret,
+                                                        const char *fmt, ...)
+{
+	struct err err = ERR_INIT;
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(err.text, sizeof(err.text), fmt, ap);
+	va_end(ap);
+	return fail(r, ret, &err);
+}
+
 static int serve_open(struct client *c, const struct proto_request *q, struct proto_reply *r,
                       int *pass_fd)
 {
@@ -27,12 +40,9 @@ static int serve_open(struct client *c, const struct proto_request *q, struct pr
 	int ret;
 
 	if (q->arg != PROTO_VERSION)
-		return fail(r, -EPROTO,
-		            (err_set(&err, -EPROTO, "the broker of process %d is another version",
-		                     t->pid),
-		             &err));
+		return refuse(r, -EPROTO, "the broker of process %d is another version", t->pid);
 	if (c->chan)
-		return fail(r, -EBUSY, (err_set(&err, -EBUSY, "open already"), &err));
+		return refuse(r, -EBUSY, "open already");
 	ret = chan_open(t, &c->chan, &err);
 	if (ret)
 		return fail(r, ret, &err);
@@ -87,7 +97,7 @@ static int serve_add(struct client *c, const struct proto_request *q, struct pro
 
 	text = strndup(q->data, q->len);
 	if (!text)
-		return fail(r, -ENOMEM, (err_set(&err, -ENOMEM, "out of memory"), &err));
+		return refuse(r, -ENOMEM, "out of memory");
 	c->chan->strict = c->chan->strict || (q->arg & PROTO_STRICT);
 	ret = probe_add(c->chan, text,
 	                q->type == PROTO_ADD_LATENCY ? ADD_LATENCY
@@ -235,16 +245,13 @@ int serve_request(struct client *c, const struct proto_request *q, struct proto_
 	if (q->type == PROTO_OPEN)
 		return serve_open(c, q, r, pass_fd);
 	if (!c->chan)
-		return fail(r, -EPROTO, (err_set(&err, -EPROTO, "not open"), &err));
+		return refuse(r, -EPROTO, "not open");
 	if (q->type == PROTO_PLACES)
 		return serve_places(c, q, r);
 	if (c->broker->target->dead)
 		return q->type == PROTO_STOP || q->type == PROTO_REMOVE
 		               ? 0
-		               : fail(r, -ESRCH,
-		                      (err_set(&err, -ESRCH, "process %d is gone",
-		                               c->broker->target->pid),
-		                       &err));
+		               : refuse(r, -ESRCH, "process %d is gone", c->broker->target->pid);
 	/*
 	 * Changes start from breakpoints.  Taking probes out goes as far as it
 	 * can all the same: their actions are gone at least.

@@ -42,3 +42,33 @@ assert_untouched "$PID" "$T/before"
 say x
 await '^pong x'
 eq "$(value wrong)" 0 "wrong results"
+kill -9 "$PID"
+
+# With another tracer in the way it is said what to do when that has gone;
+# meanwhile the probes go on without harm.
+if ! command -v strace >>/dev/null; then
+	without "another tracer" "there is no strace"
+	exit 0
+fi
+build counter dynamic gcc
+start "$BIN" 1 1
+snapshot "$PID" >"$T/before"
+trace_start 1 'p work'
+BROKER=$(broker_of "$PID")
+strace -o /dev/null -p "$PID" 2>"$T/strace.err" &
+STRACE=$!
+PIDS+=("$STRACE")
+within 10 grep -q attached "$T/strace.err"
+trace_end
+eq "$STATUS" 1 "traced: status"
+grep -q "traced by.*cure -p $PID" "$T/err" || fail "traced: what to do isn't said"
+within 20 gone "$BROKER" || fail "traced: the broker stays"
+! verified "$PID" || fail "traced: nothing stayed"
+kill "$STRACE"
+wait "$STRACE" 2>>/dev/null || true
+within 5 grep -q 'TracerPid:.0$' "/proc/$PID/status"
+"$UKP" cure -p "$PID" >"$T/cure" || fail "cure: $(cat "$T/cure")"
+assert_untouched "$PID" "$T/before"
+say go
+await '^done'
+eq "$(value wrong)" 0 "traced: wrong results"
