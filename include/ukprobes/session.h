@@ -90,6 +90,10 @@ int ukp_session_open(struct ukp_session **ret, pid_t pid);
  * Launch a command and hold it right before its entry point:
  * shared libraries are mapped, main is not called.  It goes on at
  * ukp_session_start().  The child is the caller's: ukp_session_wait() reaps it.
+ * Where the command itself can't be executed that call says it exited with 127
+ * (there is none) or 126, as a shell would have it.
+ * Where the command itself can't be executed that call says it exited with 127
+ * (there is none) or 126, as a shell would have it.
  */
 int ukp_session_launch(struct ukp_session **ret, char *const argv[]);
 

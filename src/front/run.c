@@ -169,6 +169,11 @@ static void forget(struct run *r)
 int run_abandon(struct run *r)
 {
 	pid_t pid = r->launched ? ukp_session_pid(r->s) : 0;
+	int wait, status = 1;
+
+	/* A command that never was one has a status all the same. */
+	if (r->s && !r->launched && !ukp_session_wait(r->s, &wait) && WIFEXITED(wait))
+		status = WEXITSTATUS(wait);
 
 	if (pid > 0)
 		kill(pid, SIGKILL);
@@ -177,7 +182,7 @@ int run_abandon(struct run *r)
 	if (pid > 0)
 		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 			;
-	return 1;
+	return status;
 }
 
 int run_close(struct run *r, int status)

@@ -51,11 +51,14 @@ static int hold_child(struct ukp_session *s, int broker_fd, int err_fd, char *co
 	/* Without its broker the child waits for ever, or is dead already. */
 	kill(s->pid, SIGKILL);
 	waitpid(s->pid, NULL, 0);
-	s->child = false;
 	e = child_error(err_fd);
-	if (e)
-		return session_fail(s, e, "cannot run %s: %s", argv[0], strerror(-e));
-	return ret;
+	s->child = e;
+	if (!e)
+		return ret;
+	/* As a shell has it. */
+	s->reaped = true;
+	s->status = (e == -ENOENT ? 127 : 126) << 8;
+	return session_fail(s, e, "cannot run %s: %s", argv[0], strerror(-e));
 }
 
 int ukp_session_launch(struct ukp_session **ret_s, char *const argv[])

@@ -33,12 +33,15 @@ for how in "gcc" "gcc -static" "gcc -static-pie" "gcc -no-pie" "musl-gcc" "musl-
 done
 
 build launched gcc gcc
-run 1 none 'p once' -- "$T/missing"
-grep -q 'No such file' "$T/err" || fail "a missing command: no reason"
+# Statuses as a shell has them, one line each.
+for cmd in "$T/missing" no-such-command-anywhere; do
+	run 127 none 'p once' -- "$cmd"
+	eq "$(cat "$T/err")" "ukprobe: cannot run $cmd: No such file or directory" "a missing command"
+done
 run 1 none 'p nowhere' -- "$BIN" 0
 ! grep -q hits "$T/err" || fail "refused, but it ran"
-run 1 none 'p once' -- /etc/passwd
-grep -q 'Permission denied' "$T/err" || fail "not executable: no reason"
+run 126 none 'p once' -- /etc/passwd
+eq "$(cat "$T/err")" "ukprobe: cannot run /etc/passwd: Permission denied" "not executable"
 
 # Input and output are the command's.
 seq 2000 >"$T/input"
