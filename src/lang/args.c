@@ -120,7 +120,9 @@ static int check_type(const struct lang_spec *spec, const struct lang_value *val
 	if (!lang_good_bitfield(spec))
 		return lang_fail(err, -EINVAL, LANG_BAD_BITFIELD, column, NULL);
 	if (spec->count && val->kind != LANG_VAL_MEM && val->kind != LANG_VAL_UMEM)
-		return lang_fail(err, -EINVAL, LANG_BAD_STRING, column, NULL);
+		return lang_fail(err, -EINVAL, LANG_BAD_STRING, column,
+		                 "an array lies in memory, as +0(...) does, and arrays are not "
+		                 "supported yet");
 	if (spec->count)
 		return lang_fail(err, -EOPNOTSUPP, LANG_UNSUPPORTED, spec->array_column, "arrays");
 	if (spec->unsupported)

@@ -113,6 +113,11 @@ static int parse_args(struct lang_def *def, const struct lang_words *w, struct e
 	size_t nr = w->nr - 2;
 	int ret;
 
+	/* No name of C's, and so nobody's argument: what other tools filter with. */
+	for (size_t i = 2; i < w->nr; i++)
+		if (slice_is(w->word[i].s, "if"))
+			return lang_fail(err, -EOPNOTSUPP, LANG_UNSUPPORTED, w->word[i].column,
+			                 "filters; every hit is recorded");
 	if (nr > UKP_EVENT_ARGS)
 		return lang_fail(err, -E2BIG, LANG_TOO_MANY_ARGS, w->word[2].column, "at most %d",
 		                 UKP_EVENT_ARGS);

@@ -58,12 +58,17 @@ static void drop_data(struct found *f)
 	f->nr = out;
 }
 
-static bool all_ifunc(const struct found *f)
+/* Versions of one (memcpy has two) are no choice for anybody, be the old one a function. */
+static bool is_ifunc(const struct found *f)
 {
-	for (size_t i = 0; i < f->nr; i++)
-		if (!f->sym[i].ifunc)
+	bool any = false;
+
+	for (size_t i = 0; i < f->nr; i++) {
+		any |= f->sym[i].ifunc;
+		if (!f->sym[i].ifunc && !f->sym[i].old)
 			return false;
-	return true;
+	}
+	return any;
 }
 
 static void look_up(struct found *f, struct sym_proc *proc, struct sym_module *m, const char *name)
@@ -125,6 +130,42 @@ void lang_near(struct sym_proc *proc, struct sym_module *m, const char *name, ch
 		                         near[i]);
 }
 
+struct listed {
+	char *text;
+	size_t len, used, nr;
+};
+
+static int list_one(const struct sym_symbol *s, void *arg)
+{
+	struct listed *l = arg;
+	int n;
+
+	if (s->ifunc || strstr(s->name, "_chk_") || strstr(s->name, "_ifunc"))
+		return 0;
+	if (l->nr++ >= SHOWN)
+		return 1;
+	n = snprintf(l->text + l->used, l->len - l->used, "%s%.64s", l->used ? ", " : "", s->name);
+	l->used += (size_t)n < l->len - l->used ? (size_t)n : 0;
+	return 0;
+}
+
+/* What it chooses from is named after it by habit (__memcpy_avx_unaligned), if at all. */
+static int indirect(const struct found *f, struct sym_proc *proc, const struct lang_place *pl,
+                    struct err *err)
+{
+	char names[ERR_TEXT / 2] = "", glob[256];
+	struct listed l = { .text = names, .len = sizeof(names) };
+
+	snprintf(glob, sizeof(glob), "__%.*s_*", (int)(strcspn(pl->sym, "@") % 200), pl->sym);
+	sym_for_each_func(proc, f->sym[0].module, glob, list_one, &l);
+	return lang_fail(err, -EOPNOTSUPP, LANG_IFUNC, pl->column,
+	                 "%.128s only chooses an implementation when it is bound; %s%s%s%s",
+	                 pl->sym,
+	                 l.nr ? "those are " : "those have no names here: probe its callers", names,
+	                 l.nr > SHOWN ? ", ..." : "",
+	                 l.nr ? "; 'ukprobe funcs' lists those that can be probed" : "");
+}
+
 /* code differs by the kernel's habit: a place is -EINVAL, data -ENOENT. */
 static int unknown(struct sym_proc *proc, struct sym_module *m, const char *name, int code,
                    int column, struct err *err)
@@ -178,13 +219,8 @@ static int resolve_symbol(const struct lang_place *pl, struct sym_proc *proc, ui
 		                 "%s is data, not a function", pl->sym);
 	if (!m)
 		drop_loader(&f);
-	/* Versions of an indirect function (memcpy has two) are no choice for anybody. */
-	if (all_ifunc(&f))
-		return lang_fail(
-			err, -EOPNOTSUPP, LANG_IFUNC, pl->column,
-			"%s only chooses an implementation when it is bound; probe that by "
-			"its name or address (ukprobe funcs lists them)",
-			pl->sym);
+	if (is_ifunc(&f))
+		return indirect(&f, proc, pl, err);
 	if (f.total > 1)
 		return not_unique(&f, proc, pl->sym, pl->column, err);
 	*func = f.sym[0];

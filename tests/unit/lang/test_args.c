@@ -139,6 +139,9 @@ static void valid_but_missing_things_say_so_at_their_place(void **state)
 {
 	(void)state;
 	refuses("p vfs_read +0(%di):u8[4]", -EOPNOTSUPP, 21, "arrays");
+	refuses("p vfs_read $arg1:x32[2]", -EINVAL, 17, "and arrays are not supported yet");
+	refuses("p vfs_read a=$arg1 if a == 1", -EOPNOTSUPP, 19, "Not supported yet: filters");
+	refuses("p vfs_read if", -EOPNOTSUPP, 11, "Not supported yet: filters");
 	refuses("p vfs_read %di:b4@0/8", -EOPNOTSUPP, 15, "bit fields");
 	refuses("p vfs_read a=\\\"x\"", -EOPNOTSUPP, 13, "immediate strings");
 	refuses("p vfs_read %di:symbol", -EOPNOTSUPP, 15, "symbol");
