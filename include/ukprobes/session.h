@@ -207,7 +207,10 @@ const char *ukp_session_symbol(struct ukp_session *s, uint64_t addr);
 int ukp_list(pid_t pid, FILE *out, const char **why);
 /* What must not be probed: 0xstart-0xend<TAB>symbol; pid 0: names only. */
 int ukp_blacklist(pid_t pid, FILE *out, const char **why);
-/* Functions that can be probed, NAME<TAB>0xaddr<TAB>size<TAB>module; glob may be NULL. */
+/*
+ * Functions that can be probed, NAME<TAB>0xaddr<TAB>size<TAB>module; glob is
+ * [MOD:]GLOB or NULL.  -ENOENT: nothing matches, or nothing that can be probed.
+ */
 int ukp_funcs(pid_t pid, const char *glob, FILE *out, const char **why);
 /* Differences of text and files, agent present or not: 0 only if untouched, -EEXIST otherwise. */
 int ukp_verify(pid_t pid, FILE *out, const char **why);

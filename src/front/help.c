@@ -78,11 +78,12 @@ static const char blacklist_usage[] =
 	"\n" PID HELP;
 
 static const char funcs_usage[] =
-	"usage: ukprobe funcs -p PID [GLOB]\n"
+	"usage: ukprobe funcs -p PID [[MOD:]GLOB]\n"
 	"\n"
 	"Lists functions that can be probed: name, address, size and module, separated by tabs.\n"
 	"\n"
-	"  GLOB                only names that match, like 'lookup*': put it in quotes\n" PID HELP;
+	"  [MOD:]GLOB          only names that match, like 'lookup*' or 'libz:*': put it in "
+        "quotes\n" PID HELP;
 
 static const char verify_usage[] =
 	"usage: ukprobe verify -p PID\n"

@@ -111,4 +111,11 @@ char *lang_show(const struct lang_def *def);
 /* FUNC[=KIND] of ukprobe latency: PLACE of a function entry and enum ukp_err_kind. */
 int lang_parse_latency(struct lang_def **ret, uint32_t *kind, const char *text, struct err *err);
 
+/* The module that a definition names; *m NULL: none named. */
+int lang_find_module(const struct lang_place *pl, struct sym_proc *proc, struct sym_module **m,
+                     struct err *err);
+/* "; near it: a, b or c", or "". */
+void lang_near(struct sym_proc *proc, struct sym_module *m, const char *name, char *buf,
+               size_t len);
+
 #endif

@@ -134,12 +134,6 @@ bool lang_is_glob(const struct lang_def *def);
 /* resolve.c */
 int lang_resolve_data(const struct lang_def *def, const struct lang_arg *arg, struct sym_proc *proc,
                       uint64_t *addr, struct err *err);
-/* The module that a definition names; *m NULL: none named. */
-int lang_find_module(const struct lang_place *pl, struct sym_proc *proc, struct sym_module **m,
-                     struct err *err);
-/* "; near it: a, b or c", or "". */
-void lang_near(struct sym_proc *proc, struct sym_module *m, const char *name, char *buf,
-               size_t len);
 /* True when addr is where the function func begins, landing pad left aside. */
 bool lang_is_entry(struct sym_proc *proc, const struct sym_symbol *func, uint64_t addr);
 /* GCC and LLVM jump to the unlikely half of a function, foo.cold: nobody calls it. */

@@ -118,31 +118,64 @@ int ukp_blacklist(pid_t pid, FILE *out, const char **why)
 struct funcs {
 	struct sym_proc *p;
 	FILE *out;
+	size_t nr;
+	const char *why; /* of the last one that can't be probed */
 };
 
 static int print_func(const struct sym_symbol *s, void *arg)
 {
 	struct funcs *f = arg;
+	const char *why = s->ifunc ? "it only chooses an implementation when it is bound"
+	                           : deny_check(f->p, s->addr, false);
 
-	if (!s->ifunc && !deny_check(f->p, s->addr, false))
-		fprintf(f->out, "%s\t0x%" PRIx64 "\t%" PRIu64 "\t%s\n", s->name, s->addr, s->size,
-		        sym_module_name(s->module));
+	if (why) {
+		f->why = why;
+		return 0;
+	}
+	f->nr++;
+	fprintf(f->out, "%s\t0x%" PRIx64 "\t%" PRIu64 "\t%s\n", s->name, s->addr, s->size,
+	        sym_module_name(s->module));
 	return ferror(f->out);
+}
+
+/* [MOD:]GLOB, as in a definition: a path may have colons, so the last one counts. */
+static int list_funcs(struct funcs *f, const char *text, struct err *err)
+{
+	const char *colon = text ? strrchr(text, ':') : NULL;
+	const char *glob = colon ? colon + 1 : text;
+	struct lang_place pl = { .module = colon ? strndup(text, colon - text) : NULL };
+	struct sym_module *m = NULL;
+	char near[512] = "";
+	int ret;
+
+	if (colon && !pl.module)
+		return err_set(err, -ENOMEM, "out of memory");
+	ret = lang_find_module(&pl, f->p, &m, err);
+	if (ret)
+		ret = err_set(err, ret, "no module '%.128s' is mapped", pl.module);
+	free(pl.module);
+	if (ret)
+		return ret;
+	sym_for_each_func(f->p, m, glob && *glob ? glob : NULL, print_func, f);
+	if (f->nr)
+		return 0;
+	if (f->why)
+		return err_set(err, -ENOENT, "nothing that matches '%.128s' can be probed: %s",
+		               text ? text : "*", f->why);
+	lang_near(f->p, m, glob ? glob : "", near, sizeof(near));
+	return err_set(err, -ENOENT, "no match for '%.128s'%s", text ? text : "*", near);
 }
 
 int ukp_funcs(pid_t pid, const char *glob, FILE *out, const char **why)
 {
 	struct err err = ERR_INIT;
 	struct funcs f = { .out = out };
-	size_t i;
 	int ret = sym_open(&f.p, pid, &err);
 
-	if (ret)
-		return because(why, ret, &err);
-	for (i = 0; i < sym_nr_modules(f.p) && !ret; i++)
-		ret = sym_for_each_func(f.p, sym_module_at(f.p, i), glob, print_func, &f);
+	if (!ret)
+		ret = list_funcs(&f, glob, &err);
 	sym_close(f.p);
-	return 0;
+	return ret ? because(why, ret, &err) : 0;
 }
 
 static ssize_t read_mem(void *arg, uint64_t addr, void *buf, size_t len)

@@ -238,7 +238,8 @@ static void all_functions_are_handed_out_with_those_that_have_no_entry(void **st
 	(void)state;
 	assert_int_equal(lang_parse(&def, "f libc.so.6:*", &err), 0);
 	assert_int_equal(lang_resolve_all(def, NULL, see, &s, &err), 0);
-	assert_int_equal(s.nr, 7); /* malloc, restore, two of memcpy and two it chooses from, strlen */
+	assert_int_equal(s.nr,
+	                 7); /* malloc, restore, two of memcpy and two it chooses from, strlen */
 	lang_free(def);
 	assert_non_null(lang_no_entry(&(struct sym_symbol){ .name = "memcpy", .ifunc = true }));
 	assert_non_null(lang_no_entry(&(struct sym_symbol){ .name = "work.cold" }));
