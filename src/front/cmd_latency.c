@@ -175,6 +175,7 @@ int cmd_latency(const struct options *o)
 		status = 1;
 	if (print(&w, (double)(stopped - w.run.started) / 1e9))
 		status = 1;
+	run_hint(&w.run, w.nr);
 	forget(&w);
 	return run_close(&w.run, status);
 }

@@ -151,6 +151,7 @@ static void summary(struct trace *t)
 		sep = ", ";
 	}
 	fprintf(stderr, "%s\n", *sep == ',' ? ")" : "");
+	run_hint(&t->run, t->o->nr_words);
 }
 
 /* What went wrong while it ran.  Nobody reads any more: that is no failure. */

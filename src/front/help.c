@@ -82,8 +82,8 @@ static const char funcs_usage[] =
 	"\n"
 	"Lists functions that can be probed: name, address, size and module, separated by tabs.\n"
 	"\n"
-	"  [MOD:]GLOB          only names that match, like 'lookup*' or 'libz:*': put it in "
-        "quotes\n" PID HELP;
+	"  [MOD:]GLOB          only names that match: 'lookup*', 'libz:*'; put it in quotes\n" PID
+		HELP;
 
 static const char verify_usage[] =
 	"usage: ukprobe verify -p PID\n"

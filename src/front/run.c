@@ -9,6 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#define HINT_NAMES 3
+
 static volatile sig_atomic_t ends;
 static struct ukp_session *volatile interruptible;
 static volatile pid_t child; /* launched command that gets our SIGTERM and SIGHUP; 0 */
@@ -155,6 +157,28 @@ int run_stop(struct run *r)
 		return 0;
 	}
 	return failed(r, err);
+}
+
+void run_hint(const struct run *r, unsigned int nr)
+{
+	char names[512] = "";
+	unsigned int idle = 0;
+	struct ukp_counts c;
+	size_t used = 0;
+
+	for (unsigned int id = 0; id < nr; id++) {
+		const struct ukp_event_info *e = ukp_session_event(r->s, id);
+
+		if (!e || ukp_session_counts(r->s, id, &c) || c.hits)
+			continue;
+		if (idle++ < HINT_NAMES && used < sizeof(names))
+			used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%.128s",
+			                         idle > 1 ? ", " : "", e->place);
+	}
+	if (idle)
+		complain("never hit: %s%s; was it not called, or compiled into its callers, or is "
+		         "another copy of it called?",
+		         names, idle > HINT_NAMES ? ", ..." : "");
 }
 
 static void forget(struct run *r)

@@ -37,6 +37,9 @@ uint64_t run_now(void);
 bool run_over(const struct run *r);
 int run_timeout(const struct run *r, int max_ms);
 
+/* Of the first nr probes, those that were never hit, in one line on stderr with what may be why. */
+void run_hint(const struct run *r, unsigned int nr);
+
 /* How many signals have asked us to end. */
 int run_signals(void);
 

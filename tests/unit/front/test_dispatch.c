@@ -177,6 +177,29 @@ static void trace_ends_with_its_target_and_counts(void **state)
 	assert_string_equal(err, "ukprobe: 1000 hits, 1000 records, 0 misses\n");
 }
 
+static void a_probe_that_was_never_hit_is_told_in_one_line(void **state)
+{
+	fake.gone = true;
+	run("ukprobe trace -p 1 p+a p+b p+c p+d");
+	assert_int_equal(status, 0);
+	assert_int_equal(lines(err), 2);
+	has(err, "ukprobe: 0 hits, 0 records, 0 misses\n"
+	         "ukprobe: never hit: get+0x0/0x80 [prog], get+0x0/0x80 [prog], get+0x0/0x80 "
+	         "[prog], ...; was it ");
+	has(err, "compiled into its callers");
+	fake.counts.hits = 1;
+	run("ukprobe trace -p 1 p+a");
+	assert_int_equal(lines(err), 1);
+	fake.counts.hits = 0;
+	run("ukprobe latency -p 1 f");
+	assert_int_equal(status, 0);
+	assert_int_equal(lines(err), 1);
+	has(err, "never hit: get+0x0/0x80");
+	/* Nothing was asked for. */
+	run("ukprobe trace -- true");
+	assert_int_equal(lines(err), 1);
+}
+
 static void trace_ends_after_n_lines(void **state)
 {
 	fake.records = 1000;
@@ -401,6 +424,7 @@ static void latency_prints_one_table(void **state)
 {
 	fake.sample = samples;
 	fake.nr_samples = 4;
+	fake.counts.hits = 4;
 	fake.latency = (struct ukp_latency_info){
 		.name = "f", .kind = "auto", .count = 4, .min = 100, .max = 400, .mean = 250
 	};
@@ -451,6 +475,7 @@ int main(void)
 		T(mistakes_are_one_line_and_status_1),
 		T(the_broker_gets_its_words),
 		T(trace_ends_with_its_target_and_counts),
+		T(a_probe_that_was_never_hit_is_told_in_one_line),
 		T(trace_ends_after_n_lines),
 		T(trace_ends_after_its_time),
 		T(trace_writes_to_a_file),
