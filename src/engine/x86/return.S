@@ -14,38 +14,21 @@
  *	sp ->	r15 ... di  orig_ax  ip  cs  flags  sp  ss    struct pt_regs
  *		ra   <- the word, pushed by the stub's call
  */
+#include "engine/x86/frame.inc"
+
 	.text
 	.globl	ukp_return_entry
 	.hidden	ukp_return_entry
 	.type	ukp_return_entry, @function
-
-#define REGS_IP		128
-#define REGS_CS		136
-#define REGS_SP		152
-#define REGS_SS		160
 
 ukp_return_entry:
 	lea	-24(%rsp), %rsp		/* a pad word, ss, sp: filled in below */
 	pushfq
 	cld
 	lea	-24(%rsp), %rsp		/* cs, ip, orig_ax: filled in below */
-	push	%rdi
-	push	%rsi
-	push	%rdx
-	push	%rcx
-	push	%rax
-	push	%r8
-	push	%r9
-	push	%r10
-	push	%r11
-	push	%rbx
-	push	%rbp
-	push	%r12
-	push	%r13
-	push	%r14
-	push	%r15
+	push_regs
 	/* 22 words in all: struct pt_regs has 21, the pad word is above it */
-	movq	$-1, 120(%rsp)
+	movq	$-1, REGS_ORIG_AX(%rsp)
 	movl	%cs, %eax
 	mov	%rax, REGS_CS(%rsp)
 	mov	%rsp, %rdi
@@ -60,21 +43,7 @@ ukp_return_entry:
 	mov	%rbx, %rsp
 	mov	REGS_IP(%rsp), %rax
 	mov	%rax, 176(%rsp)
-	pop	%r15
-	pop	%r14
-	pop	%r13
-	pop	%r12
-	pop	%rbp
-	pop	%rbx
-	pop	%r11
-	pop	%r10
-	pop	%r9
-	pop	%r8
-	pop	%rax
-	pop	%rcx
-	pop	%rdx
-	pop	%rsi
-	pop	%rdi
+	pop_regs
 	lea	24(%rsp), %rsp
 	popfq
 	lea	24(%rsp), %rsp

@@ -13,15 +13,13 @@
  *	+176	128 bytes of red zone
  *	+304	sp of the program
  */
+#include "engine/x86/frame.inc"
+
 	.text
 	.globl	ukp_post_entry
 	.hidden	ukp_post_entry
 	.type	ukp_post_entry, @function
 
-#define REGS_CS		136
-#define REGS_SP		152
-#define REGS_SS		160
-#define REGS_SIZE	168
 #define RED_ZONE	128
 
 ukp_post_entry:
@@ -29,22 +27,8 @@ ukp_post_entry:
 	pushfq
 	cld
 	lea	-24(%rsp), %rsp		/* cs, ip, orig_ax */
-	push	%rdi
-	push	%rsi
-	push	%rdx
-	push	%rcx
-	push	%rax
-	push	%r8
-	push	%r9
-	push	%r10
-	push	%r11
-	push	%rbx
-	push	%rbp
-	push	%r12
-	push	%r13
-	push	%r14
-	push	%r15
-	movq	$-1, 120(%rsp)
+	push_regs
+	movq	$-1, REGS_ORIG_AX(%rsp)
 	movl	%cs, %eax
 	mov	%rax, REGS_CS(%rsp)
 	lea	REGS_SIZE+8+RED_ZONE(%rsp), %rax
@@ -57,21 +41,7 @@ ukp_post_entry:
 	and	$-16, %rsp
 	call	ukp_lib_post
 	mov	%rbx, %rsp
-	pop	%r15
-	pop	%r14
-	pop	%r13
-	pop	%r12
-	pop	%rbp
-	pop	%rbx
-	pop	%r11
-	pop	%r10
-	pop	%r9
-	pop	%r8
-	pop	%rax
-	pop	%rcx
-	pop	%rdx
-	pop	%rsi
-	pop	%rdi
+	pop_regs
 	lea	8(%rsp), %rsp
 	iretq
 	.size	ukp_post_entry, . - ukp_post_entry
