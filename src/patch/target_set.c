@@ -37,7 +37,7 @@ static struct plan_targets *compute(struct sym_facts *f)
 				                      f->code[i].size };
 		for (i = 0; i < f->nr_funcs; i++)
 			func[i] = (struct plan_bounds){ f->func[i].start, f->func[i].end,
-				                        f->func[i].part };
+				                        f->func[i].part, f->func[i].named };
 		for (i = 0; i < f->nr_relocs; i++)
 			reloc[i] = (struct plan_reloc){ f->reloc[i].place, f->reloc[i].target };
 		pm.code = code;

@@ -38,6 +38,11 @@ struct plan_bounds {
 	 * that isn't rsp + 8 at its start.
 	 */
 	bool part;
+	/*
+	 * Has a symbol.  Without one nothing but the module itself can enter it;
+	 * a cold part in a stripped file that begins with an empty stack is such.
+	 */
+	bool named;
 };
 
 /* A word that will hold the address of code. */

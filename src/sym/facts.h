@@ -28,6 +28,7 @@ struct sym_facts_func {
 	uint64_t start, end;
 	/* A cold part of a function: by its name, or because its CFA isn't rsp + 8 at start. */
 	bool part;
+	bool named; /* has a symbol; what has none can't be called from another module */
 };
 
 struct sym_facts_reloc {

@@ -132,17 +132,17 @@ static bool in_plt(const struct facts *f, uint64_t addr)
 	return false;
 }
 
-static int add(struct facts *f, uint64_t start, uint64_t end, bool part)
+static int add(struct facts *f, struct sym_facts_func func)
 {
-	const struct sym_facts_code *c = facts_code(f, start);
+	const struct sym_facts_code *c = facts_code(f, func.start);
 
-	if (!c || is_unfit(f, start, end))
+	if (!c || is_unfit(f, func.start, func.end))
 		return 0;
-	if (end - c->addr > c->size)
-		end = c->addr + c->size;
+	if (func.end - c->addr > c->size)
+		func.end = c->addr + c->size;
 	if (sym_grow(&f->func, &f->room_funcs, f->nr_funcs, sizeof(*f->func)))
 		return -ENOMEM;
-	f->func[f->nr_funcs++] = (struct sym_facts_func){ start, end, part };
+	f->func[f->nr_funcs++] = func;
 	return 0;
 }
 
@@ -171,6 +171,7 @@ static void merge_funcs(struct facts *f)
 			if (f->func[i].end > last->end)
 				last->end = f->func[i].end;
 			last->part |= f->func[i].part;
+			last->named |= f->func[i].named;
 		} else {
 			f->func[out++] = f->func[i];
 		}
@@ -189,7 +190,7 @@ int facts_symbols(struct facts *f, const struct symtab *symbols)
 		if (s->func)
 			f->symbol[f->nr_symbols++] =
 				(struct sym_facts_func){ s->addr, s->addr + s->size,
-				                         is_cold_name(s->name) };
+				                         is_cold_name(s->name), true };
 	}
 	return 0;
 }
@@ -201,10 +202,12 @@ int facts_funcs(struct facts *f)
 	find_plts(f);
 	for (size_t i = 0; i < f->nr_fdes && !r; i++)
 		if (!in_plt(f, f->fde[i].start))
-			r = add(f, f->fde[i].start, f->fde[i].end,
-			        !facts_bare_stack(f, f->fde[i].start));
+			r = add(f, (struct sym_facts_func){
+					   .start = f->fde[i].start,
+					   .end = f->fde[i].end,
+					   .part = !facts_bare_stack(f, f->fde[i].start) });
 	for (size_t i = 0; i < f->nr_symbols && !r; i++)
-		r = add(f, f->symbol[i].start, f->symbol[i].end, f->symbol[i].part);
+		r = add(f, f->symbol[i]);
 	if (!r)
 		merge_funcs(f);
 	return r;
