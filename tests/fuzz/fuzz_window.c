@@ -71,7 +71,7 @@ static struct plan_module make(struct input *in, const struct plan_code *text)
 	for (size_t i = 0; i < m.nr_funcs; i++)
 		in->func[i] = (struct plan_bounds){ CODE + in->h.func[i][0],
 			                            CODE + in->h.func[i][0] + in->h.func[i][1],
-			                            in->h.func[i][1] & 1 };
+			                            in->h.func[i][1] & 1, in->h.func[i][1] & 2 };
 	for (size_t i = 0; i < m.nr_relocs; i++)
 		in->reloc[i] =
 			(struct plan_reloc){ CODE + in->h.reloc[i][0], CODE + in->h.reloc[i][1] };

@@ -166,7 +166,7 @@ static inline void facts_symbols(struct facts *f, const Elf64_Shdr *sh)
 			end = e->end;
 		FACTS_PUSH(f->func, f->m.nr_funcs, f->room_funcs,
 		           (struct plan_bounds){ s->st_value, end,
-		                                 strstr(str + s->st_name, ".cold") });
+		                                 strstr(str + s->st_name, ".cold"), true });
 	}
 }
 
@@ -222,7 +222,7 @@ static inline bool facts_load(struct facts *f, const char *path)
 	for (size_t i = 0; i < f->nr_fdes; i++)
 		FACTS_PUSH(f->func, f->m.nr_funcs, f->room_funcs,
 		           (struct plan_bounds){ f->fde[i].start, f->fde[i].end,
-		                                 !eh_bare(&f->fde[i], f->fde[i].start) });
+		                                 !eh_bare(&f->fde[i], f->fde[i].start), false });
 	for (unsigned int i = 1; i < f->eh->e_shnum; i++) {
 		if (f->sh[i].sh_type == SHT_DYNSYM || f->sh[i].sh_type == SHT_SYMTAB)
 			facts_symbols(f, &f->sh[i]);

@@ -67,7 +67,8 @@ static inline void toy_code(struct toy *toy, const uint8_t *code, size_t n)
 
 static inline void toy_func(struct toy *toy, size_t start, size_t end, bool part)
 {
-	toy->func[toy->m.nr_funcs++] = (struct plan_bounds){ CODE_AT + start, CODE_AT + end, part };
+	toy->func[toy->m.nr_funcs++] =
+		(struct plan_bounds){ CODE_AT + start, CODE_AT + end, part, false };
 }
 
 /* A 32-bit entry of a table at DATA_AT. */
