@@ -30,6 +30,8 @@ const char *plan_exits_reason(enum plan_exits_why why)
 		return "it leaves with another stack depth than it was entered with";
 	case PLAN_EXITS_FAR:
 		return "it has a far or interrupt return";
+	case PLAN_EXITS_EFFORT:
+		return "its module has too many parts that functions share";
 	case PLAN_EXITS_NONE:
 		return "it never comes back";
 	case PLAN_EXITS_REASONS:
@@ -88,6 +90,8 @@ int plan_exits_new(struct plan_exits **ret, const struct plan_exits_request *req
 	*ret = NULL;
 	if (!in_order(req))
 		return -EINVAL;
+	for (size_t i = 0; i < k.m->nr_code; i++)
+		k.effort += 16 * (uint64_t)k.m->code[i].size;
 	k.x = calloc(1, sizeof(*k.x));
 	r = k.x ? exits_index(&k) : -ENOMEM;
 	if (!r)

@@ -40,6 +40,7 @@ enum plan_exits_why {
 	PLAN_EXITS_NO_CFI,   /* leaves where nothing is known of the stack */
 	PLAN_EXITS_DEPTH,    /* leaves with something on the stack */
 	PLAN_EXITS_FAR,      /* far or interrupt return */
+	PLAN_EXITS_EFFORT,   /* its module makes more work than any sane one */
 	PLAN_EXITS_NONE,     /* never comes back */
 	PLAN_EXITS_REASONS,
 };

@@ -30,6 +30,17 @@ static void give_up(struct body *b, enum plan_exits_why why, uint64_t where)
 	b->fn->where = where;
 }
 
+/* A hostile module may have each of its functions share all of its parts. */
+static bool spend(struct body *b, uint64_t effort)
+{
+	if (effort > b->k->effort) {
+		give_up(b, PLAN_EXITS_EFFORT, 0);
+		return false;
+	}
+	b->k->effort -= effort;
+	return true;
+}
+
 static bool has_region(const struct body *b, size_t region)
 {
 	for (unsigned int i = 0; i < b->nr; i++)
@@ -207,6 +218,8 @@ static void walk(struct body *b, const struct plan_region *r)
 	size_t avail;
 	const uint8_t *code = exits_code(b->k->m, r->start, &avail);
 
+	if (!spend(b, r->end - r->start))
+		return;
 	for (uint64_t at = r->start; at < r->end && !b->fn->why && !b->no_memory; at += s.len) {
 		if (!exits_step(code + (at - r->start), (size_t)(r->end - at), at, b->k->m->fixed,
 		                &mem, &s)) {
@@ -244,7 +257,7 @@ static void follow_pads(struct body *b, const struct plan_region *r)
  * the body's.  In a stripped file a cold part may look so.  That it has no name
  * means that no other module knows it.
  */
-static bool is_private(const struct body *b, const struct plan_region *r)
+static bool is_private(struct body *b, const struct plan_region *r)
 {
 	const struct exits_maker *k = b->k;
 	const struct plan_bounds *f = bounds_at(k->m, r->start);
@@ -257,6 +270,8 @@ static bool is_private(const struct body *b, const struct plan_region *r)
 		const struct way_in *w = &k->in[i];
 		const bool own = w->from >= r->start && w->from < r->end;
 
+		if (!spend(b, 1))
+			return false;
 		if (w->kind == WAY_IN_PAD && own)
 			continue;
 		if (w->kind != WAY_IN_JUMP || !(own || is_inside(b, w->from)))
@@ -315,6 +330,8 @@ static void check_ways_in(struct body *b, const struct plan_region *r)
 
 		if (w->target == b->fn->start)
 			continue;
+		if (!spend(b, 1))
+			return;
 		switch (w->kind) {
 		case WAY_IN_JUMP:
 		case WAY_IN_PAD:
@@ -405,12 +422,13 @@ static int add_ranges(struct body *b)
 
 static int keep(struct body *b)
 {
-	struct plan_way_out *way = b->k->x->way + b->fn->first;
+	struct plan_way_out *way;
 
 	if (!b->fn->nr_exits) {
 		b->fn->why = PLAN_EXITS_NONE;
 		return add_ranges(b);
 	}
+	way = b->k->x->way + b->fn->first;
 	qsort(way, b->fn->nr_exits, sizeof(*way), by_addr);
 	for (uint32_t i = 0; i < b->fn->nr_exits; i++) {
 		find_window(b->k, &way[i]);

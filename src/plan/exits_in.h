@@ -62,6 +62,7 @@ struct exits_maker {
 	const struct plan_module *m;
 	struct way_in *in; /* by target */
 	size_t nr_in, room_in;
+	uint64_t effort; /* bytes and ways in that may still be looked at */
 	struct plan_exits *x;
 };
 
