@@ -3,6 +3,9 @@
  * How many functions of real programs have exits that are all known, and how
  * many of those exits get the jump form.
  */
+#include <dlfcn.h>
+#include <link.h>
+
 #include "unit/plan/exits_of.h"
 
 #define LIB "/usr/lib/x86_64-linux-gnu/"
@@ -91,24 +94,101 @@ static void the_exits_of_nearly_all_functions_are_known(void **state)
 		}
 		fn = plan_exits_all(e.x, &n);
 		printf("%s: %zu functions, %zu KiB\n", files[i], n, plan_exits_bytes(e.x) >> 10);
-		for (size_t k = 0; k < n; k++) {
+		for (size_t k = 0; k < n; k++)
 			count(&s, &e, &fn[k]);
-			if (getenv("EXITS_SHOW") && fn[k].why && fn[k].why != PLAN_EXITS_NONE)
-				printf("    %#lx: %s (at %#lx)\n", fn[k].start,
-				       plan_exits_reason(fn[k].why), fn[k].where);
-		}
 		print(&s);
+		assert_true(percent(s.why[PLAN_EXITS_OK] + s.why[PLAN_EXITS_NONE], s.all) >= 90);
 		exits_done(&e);
 		seen++;
 	}
 	assert_true(seen > 0);
 }
 
+struct expected {
+	const char *name;
+	uint32_t flags;
+	enum plan_exits_why why;
+	bool tails; /* when optimized */
+};
+
+static const struct expected leaves[] = {
+	{ "plain", 0, PLAN_EXITS_OK, false },
+	{ "early", 0, PLAN_EXITS_OK, false },
+	{ "by_table", 0, PLAN_EXITS_OK, false },
+	{ "tail", 0, PLAN_EXITS_OK, true },
+	{ "tail_if", 0, PLAN_EXITS_OK, true },
+	{ "tail_pointer", 0, PLAN_EXITS_OK, true },
+	{ "tail_member", 0, PLAN_EXITS_OK, true },
+	{ "self_tail", 0, PLAN_EXITS_OK, false },
+	{ "recurse", 0, PLAN_EXITS_OK, false },
+	{ "with_cold", 0, PLAN_EXITS_OK, false },
+	{ "never", 0, PLAN_EXITS_NONE, false },
+	{ "maybe_never", 0, PLAN_EXITS_OK, false },
+	{ "jumper", 0, PLAN_EXITS_OK, false },
+	{ "dynamic", 0, PLAN_EXITS_OK, false },
+	{ "realigned", 0, PLAN_EXITS_OK, false },
+	{ "wide", 0, PLAN_EXITS_OK, false },
+	{ "variadic", 0, PLAN_EXITS_OK, false },
+	{ "own_address", PLAN_FN_TOUCHES, PLAN_EXITS_OK, false },
+	{ "shared_a", 0, PLAN_EXITS_SHARES, false },
+	{ "shared_b", 0, PLAN_EXITS_ENTERED, false },
+	{ "no_cfi", 0, PLAN_EXITS_NO_CFI, false },
+	{ "runs_into", 0, PLAN_EXITS_FALLS, false },
+	{ "run_into", 0, PLAN_EXITS_OK, false },
+	{ "by_push", 0, PLAN_EXITS_DEPTH, false },
+	{ "assembler", 0, PLAN_EXITS_OK, false },
+	{ "run", 0, PLAN_EXITS_OK, false },
+};
+
+static void check_leaf(const struct exits_of *e, const struct expected *want, uint64_t addr,
+                       bool optimized)
+{
+	const struct plan_function *fn = plan_exits_find(e->x, addr);
+
+	assert_non_null(fn);
+	if (fn->why != want->why || (!fn->why && (fn->flags & PLAN_FN_TOUCHES) != want->flags))
+		fail_msg("%s: %s, flags %d", want->name, plan_exits_reason(fn->why), fn->flags);
+	if (want->tails)
+		assert_int_equal(fn->nr_tails > 0, optimized);
+	else
+		assert_true(!fn->nr_tails || optimized);
+}
+
+static void each_shape_of_function_is_seen_for_what_it_is(void **state)
+{
+	static const char *const how[] = { "gcc -O0",   "gcc -O2",   "gcc -O3",    "clang -O0",
+		                           "clang -O2", "clang -O3", "gcc -O2 -s", "clang -O2 -s" };
+
+	for (size_t i = 0; i < sizeof(how) / sizeof(how[0]); i++) {
+		const char *path = help_path("leaves.so");
+		struct link_map *map;
+		struct exits_of e;
+		void *h;
+
+		assert_true(
+			help_run("%s -w -fPIC -shared -o %s tests/targets/leaves.c", how[i], path));
+		h = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+		assert_non_null(h);
+		assert_int_equal(dlinfo(h, RTLD_DI_LINKMAP, &map), 0);
+		assert_true(exits_of(&e, path));
+		for (size_t k = 0; k < sizeof(leaves) / sizeof(leaves[0]); k++) {
+			void *at = dlsym(h, leaves[k].name);
+
+			assert_non_null(at);
+			check_leaf(&e, &leaves[k], (uint64_t)at - map->l_addr,
+			           !strstr(how[i], "-O0"));
+		}
+		exits_done(&e);
+		dlclose(h);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_shape_of_function_is_seen_for_what_it_is),
 		cmocka_unit_test(the_exits_of_nearly_all_functions_are_known),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, help_setup, help_teardown);
 }
