@@ -366,31 +366,37 @@ static int by_start(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
+static bool window_at(const struct exits_maker *k, uint64_t addr, struct plan_window *w)
+{
+	struct plan_window_request req = { .targets = k->t, .addr = addr };
+
+	*w = (struct plan_window){ .why = PLAN_WINDOW_UNKNOWN };
+	req.code = exits_code(k->m, addr, &req.avail);
+	if (req.code && req.avail > PLAN_WINDOW_MAX)
+		req.avail = PLAN_WINDOW_MAX;
+	return req.code && plan_window(&req, w);
+}
+
 /*
  * A jump over a return needs the bytes before it, or filler behind it: the
- * nearest window that covers the instruction.
+ * nearest window that covers the instruction.  The bytes of the entry's window,
+ * [start, taken), have a jump already, which may have this instruction as well.
  */
-static void find_window(const struct exits_maker *k, struct plan_way_out *w)
+static void find_window(const struct exits_maker *k, struct plan_way_out *way, uint64_t start,
+                        uint64_t taken)
 {
-	for (uint64_t at = w->addr; at + PLAN_JUMP_SIZE > w->addr; at--) {
-		struct plan_window_request req = { .targets = k->t, .addr = at };
-		struct plan_window win;
+	for (uint64_t at = way->addr; at + PLAN_JUMP_SIZE > way->addr; at--) {
+		struct plan_window w;
+		const bool fits = window_at(k, at, &w) &&
+		                  (at >= taken || at == start || at + w.covered <= start);
 
-		req.code = exits_code(k->m, at, &req.avail);
-		if (!req.code)
-			return;
-		if (!plan_targets_boundary(k->t, at))
-			continue;
-		if (req.avail > PLAN_WINDOW_MAX)
-			req.avail = PLAN_WINDOW_MAX;
-		plan_window(&req, &win);
-		if (at == w->addr)
-			w->no_room = win.why;
-		for (unsigned int i = 0; !win.why && i < win.nr; i++) {
-			if (at + win.insn[i].off != w->addr)
+		if (at == way->addr)
+			way->no_room = w.why ? w.why : PLAN_WINDOW_SHORT;
+		for (unsigned int i = 0; fits && i < w.nr; i++) {
+			if (at + w.insn[i].off != way->addr)
 				continue;
-			w->window = at;
-			w->no_room = PLAN_WINDOW_OK;
+			way->window = at;
+			way->no_room = PLAN_WINDOW_OK;
 			return;
 		}
 	}
@@ -422,7 +428,10 @@ static int add_ranges(struct body *b)
 
 static int keep(struct body *b)
 {
+	const uint64_t start = b->fn->start;
 	struct plan_way_out *way;
+	struct plan_window entry;
+	uint64_t taken;
 
 	if (!b->fn->nr_exits) {
 		b->fn->why = PLAN_EXITS_NONE;
@@ -430,8 +439,9 @@ static int keep(struct body *b)
 	}
 	way = b->k->x->way + b->fn->first;
 	qsort(way, b->fn->nr_exits, sizeof(*way), by_addr);
+	taken = window_at(b->k, start, &entry) ? start + entry.covered : start;
 	for (uint32_t i = 0; i < b->fn->nr_exits; i++) {
-		find_window(b->k, &way[i]);
+		find_window(b->k, &way[i], start, taken);
 		b->fn->nr_no_room += !way[i].window;
 	}
 	return add_ranges(b);

@@ -80,6 +80,26 @@ HELP bool exits_of(struct exits_of *e, const char *path)
 	return true;
 }
 
+/* enum plan_window_why of a jump at a function's start */
+HELP uint8_t exits_entry(const struct exits_of *e, uint64_t addr)
+{
+	struct plan_window_request req = { .targets = e->targets, .addr = addr };
+	struct plan_window w;
+
+	for (size_t i = 0; i < e->m.nr_code; i++) {
+		const struct plan_code *c = &e->m.code[i];
+
+		if (addr - c->addr >= c->size)
+			continue;
+		req.code = c->bytes + (addr - c->addr);
+		req.avail = c->size - (size_t)(addr - c->addr);
+		if (req.avail > PLAN_WINDOW_MAX)
+			req.avail = PLAN_WINDOW_MAX;
+	}
+	plan_window(&req, &w);
+	return w.why;
+}
+
 HELP void exits_done(struct exits_of *e)
 {
 	plan_exits_free(e->x);

@@ -444,21 +444,38 @@ static void a_function_that_jumps_to_its_start_is_marked(void **state)
 
 static void a_window_for_an_exit_begins_before_it_or_ends_in_filler(void **state)
 {
-	/* 0 pop x4; 4 ret | 5 test; 7 ret; nopl (8) | 16 je 18; 18 ret | 19 ret */
+	/* 0 nop5; 5 pop x4; 9 ret | 10 nop5; 15 ret; nopl (8) | 24 nop5; 29 je 31; 31 ret | 32 ret
+	 */
+	TOY(&toy, 0x0f, 0x1f, 0x44, 0, 0, 0x58, 0x59, 0x5a, 0x5b, 0xc3, 0x0f, 0x1f, 0x44, 0, 0,
+	    0xc3, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0, 0x0f, 0x1f, 0x44, 0, 0, 0x74, 0, 0xc3, 0xc3);
+	named(0, 10);
+	named(10, 16);
+	named(24, 32);
+	named(32, 33);
+	make();
+	assert_int_equal(way(0, 0)->window, CODE_AT + 5);
+	assert_int_equal(way(10, 0)->window, CODE_AT + 15);
+	assert_int_equal(way(24, 0)->window, 0);
+	assert_int_equal(way(24, 0)->no_room, PLAN_WINDOW_SHORT);
+	assert_int_equal(way(32, 0)->window, 0);
+	assert_int_equal(fn(0)->nr_no_room, 0);
+	assert_int_equal(fn(24)->nr_no_room, 1);
+}
+
+static void an_exit_in_the_window_of_the_entry_shares_it(void **state)
+{
+	/* 0 pop x4; 4 ret | 5 test; 7 ret; nopl (8) | 16 test; 18 pop x4; 22 ret */
 	TOY(&toy, 0x58, 0x59, 0x5a, 0x5b, 0xc3, 0x85, 0xc0, 0xc3, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0,
-	    0x74, 0, 0xc3, 0xc3);
+	    0x85, 0xc0, 0x58, 0x59, 0x5a, 0x5b, 0xc3);
 	named(0, 5);
 	named(5, 8);
-	named(16, 19);
-	named(19, 20);
+	named(16, 23);
 	make();
 	assert_int_equal(way(0, 0)->window, CODE_AT);
-	assert_int_equal(way(5, 0)->window, CODE_AT + 7);
+	assert_int_equal(way(5, 0)->window, CODE_AT + 5);
+	/* The entry's jump has all but two bytes of it. */
 	assert_int_equal(way(16, 0)->window, 0);
 	assert_int_equal(way(16, 0)->no_room, PLAN_WINDOW_SHORT);
-	assert_int_equal(way(19, 0)->window, 0);
-	assert_int_equal(fn(0)->nr_no_room, 0);
-	assert_int_equal(fn(16)->nr_no_room, 1);
 }
 
 static void pads_out_of_order_are_refused(void **state)
@@ -512,6 +529,7 @@ int main(void)
 		T(a_function_that_touches_its_return_address_is_marked),
 		T(a_function_that_jumps_to_its_start_is_marked),
 		T(a_window_for_an_exit_begins_before_it_or_ends_in_filler),
+		T(an_exit_in_the_window_of_the_entry_shares_it),
 		T(pads_out_of_order_are_refused),
 		T(each_reason_has_words),
 	};
