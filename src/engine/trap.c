@@ -59,14 +59,15 @@ int ukp_trap(int sig, struct ukp_siginfo *info, struct ukp_ucontext *uc)
 	hit.cpu = ukp_arch_cpu(ctl);
 	hit.flags = (faults_are_fatal(uc) ? UKP_HIT_NOREAD : 0) |
 	            (ukp_hit_alive(ctl) ? 0 : UKP_HIT_CHILD);
-	if (!ukp_hit_run(&hit)) {
+	if (ukp_hit_run(&hit))
+		/* Whoever looks at this frame sees that its ip is no trap's any more. */
+		__atomic_store_n(&info->si_code, 0, __ATOMIC_RELEASE);
+	else if ((hit.flags & UKP_HIT_CHILD) && !(ctl->flags & UKP_CTL_OWN))
 		/* A child's copy of slots lacks detours made since, unless all else is a copy, too.
 		 */
-		if ((hit.flags & UKP_HIT_CHILD) && !(ctl->flags & UKP_CTL_OWN))
-			regs.ip = site->slot;
-		else
-			regs.ip = ukp_pick(&site->resume, &site->slot);
-	}
+		regs.ip = site->slot;
+	else
+		regs.ip = ukp_pick(&site->resume, &site->slot);
 	ukp_regs_to_uc(uc, &regs);
 	return resume(ctl, uc);
 }

@@ -9,7 +9,8 @@
 #include "plan/detour.h"
 
 #define SUBSETS (1u << (LIB_JUMP_SIZE - 1)) /* of the instructions behind the first */
-#define AWAY (16u << 20)                    /* where a detour is planned to learn its size */
+#define BATCH 256
+#define AWAY (16u << 20) /* where a detour is planned to learn its size */
 
 struct lib_window {
 	struct plan_window w;
@@ -293,21 +294,56 @@ void jump_write(struct lib_site **head, size_t n)
 	free(v);
 }
 
-int jump_take_back(struct lib_site *s, struct err *err)
+static void poke_back(const struct lib_site *s, struct poke *v)
 {
-	struct poke v = { .addr = s->addr, .len = LIB_JUMP_SIZE };
-	int ret;
+	v->addr = s->addr;
+	v->len = LIB_JUMP_SIZE;
+	v->trap_to = 0;
+	both_forms(s, v->to, v->from);
+}
 
-	both_forms(s, v.to, v.from);
-	ret = own_poke(&v, 1);
+/* After that poke.  -EINVAL: what is there isn't ours any more. */
+static int taken_back(struct lib_site *s, int ret, struct err *err)
+{
 	if (ret && ret != -EINVAL)
 		return err_set(err, ret, "cannot write text through /proc/self/mem: %s",
 		               strerror(-ret));
-	/* -EINVAL: what is there isn't ours any more. */
 	publish(s, NULL);
 	set_head(s, NULL);
 	opt_queue_window(s, s->window->w.len);
 	return 0;
+}
+
+int jump_take_back(struct lib_site *s, struct err *err)
+{
+	struct poke v;
+
+	poke_back(s, &v);
+	own_poke(&v, 1);
+	return taken_back(s, v.error, err);
+}
+
+int jump_take_back_all(struct err *err)
+{
+	struct lib_site *s = site_first(), *head[BATCH];
+	struct poke v[BATCH];
+	int ret = 0, one;
+	size_t i, n;
+
+	while (s && !ret) {
+		for (n = 0; s && n < BATCH; s = s->next) {
+			if (s->head != s)
+				continue;
+			poke_back(s, &v[n]);
+			head[n++] = s;
+		}
+		own_poke(v, n);
+		for (i = 0; i < n; i++) {
+			one = taken_back(head[i], v[i].error, err);
+			ret = ret ? ret : one;
+		}
+	}
+	return ret;
 }
 
 void jump_forget(struct lib_site *s)

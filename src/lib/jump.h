@@ -27,6 +27,8 @@ bool jump_must_settle(const struct lib_site *s);
 /* Forget what was prepared, or put back breakpoints and forget the jump. */
 void jump_cancel(struct lib_site *s);
 int jump_take_back(struct lib_site *head, struct err *err);
+/* All there are, in few steps. */
+int jump_take_back_all(struct err *err);
 /* The code is gone or another one: nothing to put back. */
 void jump_forget(struct lib_site *s);
 /* Write the jumps of these heads; one that fails keeps the base form, with why set. */

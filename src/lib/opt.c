@@ -384,17 +384,6 @@ void wait_for_kprobe_optimizer(void)
 	pthread_mutex_unlock(&state);
 }
 
-static int take_back_all(struct err *err)
-{
-	struct lib_site *s;
-	int ret = 0;
-
-	for (s = site_first(); s && !ret; s = s->next)
-		if (s->head == s)
-			ret = jump_take_back(s, err);
-	return ret;
-}
-
 int ukp_set_kprobes_optimization(bool on)
 {
 	struct err *err = lib_err();
@@ -405,7 +394,7 @@ int ukp_set_kprobes_optimization(bool on)
 		return ret;
 	enabled = on;
 	if (!on)
-		ret = take_back_all(err);
+		ret = jump_take_back_all(err);
 	for (s = site_first(); s && on; s = s->next)
 		consider(s);
 	lib_unlock();

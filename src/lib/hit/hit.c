@@ -164,6 +164,17 @@ static uint64_t around_jumps(uint64_t ip)
 	return ip;
 }
 
+/*
+ * The mark first: whoever publishes a detour and finds no mark afterwards knows
+ * that this thread will see that detour.
+ */
+static void move(struct pt_regs *regs)
+{
+	__atomic_store_n(&regs->orig_ax, LIB_MOVED, __ATOMIC_RELEASE);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	regs->ip = around_jumps(regs->ip);
+}
+
 int ukp_lib_hit(struct ukp_hit *hit, uint64_t ctx)
 {
 	struct lib_site *s = (struct lib_site *)ctx;
@@ -190,7 +201,7 @@ int ukp_lib_hit(struct ukp_hit *hit, uint64_t ctx)
 	if (!flow)
 		flow = emulate(s, hit, &g);
 	if (flow)
-		hit->regs->ip = around_jumps(hit->regs->ip);
+		move(hit->regs);
 	guard_off(&g);
 	return flow;
 }
@@ -227,6 +238,6 @@ void ukp_lib_post(struct pt_regs *regs, uint64_t ra)
 		call_post(&post);
 	else
 		ukp_vec_call(call_post, &post);
-	regs->ip = around_jumps(regs->ip);
+	move(regs);
 	guard_off(&g);
 }

@@ -146,6 +146,13 @@ void ukp_post_entry(void);
 /* What detours call: ukp_detour_hit() with the stack as the ABI wants it. */
 int ukp_lib_detour(struct pt_regs *regs, struct ukp_site *site);
 
+/*
+ * In orig_ax of a hit's registers once a handler has chosen ip: from then on who
+ * looks at this stack must take ip for where the thread goes on.  Until then it
+ * is -1, as handlers see it, and ip says no more than where the hit was.
+ */
+#define LIB_MOVED 0x6465766f6d706b75ul /* "ukpmoved" */
+
 /* Call fn with vector and x87 state kept and in the ABI's initial state (vec.S). */
 void ukp_vec_call(void (*fn)(void *arg), void *arg);
 enum { VEC_FXSAVE, VEC_XSAVE, VEC_XSAVEC };

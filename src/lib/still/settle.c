@@ -117,6 +117,28 @@ static bool in_hits(const struct settle *st, uint64_t pc)
 	return pc >= st->hit_start && pc < st->hit_end;
 }
 
+/* The ip of a hit whose handlers have not chosen another one: see LIB_MOVED. */
+static bool is_open_hit(const uint64_t *ip)
+{
+	return ip[-1] == UINT64_MAX && ip[1] == USER_CS && ip[4] == USER_SS;
+}
+
+/* Our trap handler's frame as the kernel made it: it will ask where to go on. */
+static bool is_open_trap(const uint64_t *ip)
+{
+	return ip[FRAME_RESTORER] == (uint64_t)ukp_restorer &&
+	       (uint32_t)ip[FRAME_SIGNO] == UKP_SIGTRAP &&
+	       (uint32_t)ip[FRAME_CODE] == UKP_SI_KERNEL;
+}
+
+/* Either, as far as the n words around it show; it then says where a hit was, no more. */
+static bool is_open(const uint64_t *ip, uint32_t i, uint32_t n)
+{
+	if (i >= 1 && i + 4 < n && is_open_hit(ip))
+		return true;
+	return (int)i >= -FRAME_RESTORER && i + FRAME_CODE < n && is_open_trap(ip);
+}
+
 /* A word that a thread in our code may be about to jump to. */
 static void suspect(struct settle *st, uint64_t word)
 {
@@ -152,7 +174,8 @@ static void in_our_code(struct settle *st, uint64_t pc, uint64_t sp)
 			st->window[i].stuck = true;
 	n = read_words(st, sp & ~7ull, NEAR_WORDS * 8ull);
 	for (i = 0; i < n; i++)
-		suspect(st, st->buf[i]);
+		if (!is_open(&st->buf[i], i, n) || !inside(st, st->buf[i]))
+			suspect(st, st->buf[i]);
 }
 
 struct walk {
@@ -171,21 +194,13 @@ static void walk_to(struct walk *k, uint64_t sp, uint64_t code, bool seen)
 	}
 }
 
-/* Our trap handler's frame as the kernel made it: it will ask where to go on. */
-static bool is_open_trap(const uint64_t *ip)
-{
-	return ip[FRAME_RESTORER] == (uint64_t)ukp_restorer &&
-	       (uint32_t)ip[FRAME_SIGNO] == UKP_SIGTRAP &&
-	       (uint32_t)ip[FRAME_CODE] == UKP_SI_KERNEL;
-}
-
 static void saved(struct settle *st, const uint64_t *ip, bool signal)
 {
 	const struct ukp_site *us;
 	struct settle_window *w = inside(st, *ip);
 	int i;
 
-	if (w && signal && is_open_trap(ip))
+	if (w && (signal ? is_open_trap(ip) : is_open_hit(ip)))
 		return;
 	if (!w)
 		w = leads_inside(st, *ip, &us);

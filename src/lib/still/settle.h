@@ -10,8 +10,12 @@
  * - a thread in a slot (the short way of before) that leads into a window: moved
  *   likewise
  * - a saved context on a stack (signal frame, interrupt frame of ours) that leads
- *   there; a thread that has trapped and has not decided yet where to go on: the
- *   window is stuck, the caller tries again
+ *   there; a thread in our code that has such an address in a register or near its
+ *   stack pointer: the window is stuck, the caller tries again
+ *
+ * A hit that has not chosen yet where to go on will see the detour when it does,
+ * so its ip says nothing; one that has is marked before it chooses (LIB_MOVED, the
+ * frame's si_code).
  *
  * Contexts that a program keeps elsewhere (a ucontext in the heap, the stack of a
  * coroutine that was left from within a signal handler) are not found.
