@@ -137,8 +137,10 @@ static void optimize_now(struct broker *b)
 	enum optimize_left left;
 	uint64_t count;
 
-	if (read(optimize_fd(b->target), &count, sizeof(count)) > 0)
+	if (read(optimize_fd(b->target), &count, sizeof(count)) > 0) {
+		optimize_ready(b->target);
 		b->optimize_at = now_ms();
+	}
 	if (!b->optimize_at || now_ms() < b->optimize_at || b->launched)
 		return;
 	b->optimize_at = 0;

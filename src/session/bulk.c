@@ -379,6 +379,17 @@ static void on_late(struct site *s, const char *why, void *arg)
 	tally_add(arg, why, 1);
 }
 
+static void enable_count(struct target *t, const struct probe *m)
+{
+	struct ukp_counter *c = target_at(t, m->ctx_off);
+	struct ukp_site *shared = target_at(t, m->site->off);
+
+	__atomic_store_n(&c->enabled, m->enabled, __ATOMIC_RELAXED);
+	/* Entries that count by themselves look at nothing else. */
+	if (!m->enabled)
+		__atomic_store_n(&shared->counter, 0, __ATOMIC_RELEASE);
+}
+
 int bulk_enable(struct probe *p, struct err *err)
 {
 	struct target *t = p->chan->target;
@@ -396,8 +407,7 @@ int bulk_enable(struct probe *p, struct err *err)
 			continue;
 		s[n++] = m->site;
 		if (m->kind == PROBE_COUNT)
-			__atomic_store_n(&((struct ukp_counter *)target_at(t, m->ctx_off))->enabled,
-			                 m->enabled, __ATOMIC_RELAXED);
+			enable_count(t, m);
 	}
 	if (p->enabled)
 		pages_arm(t, s, n, on_late, &late);

@@ -10,6 +10,7 @@
 #include "engine/signal.h"
 #include "plan/plan.h"
 #include "session/leave.h"
+#include "session/optimize.h"
 
 #define STACK_SCAN (1u << 20)
 
@@ -34,22 +35,48 @@ const struct ukp_site *leave_next_site(struct leave *l, uint32_t *i)
 	return NULL;
 }
 
-/* A private copy of what the area has of a detour; what is cut off counts as nothing. */
-bool leave_copy_detour(struct leave *l, const struct ukp_site *s, struct detour_copy *c)
+/* A hostile area may link them in a circle, so there are no more than fit into it. */
+bool leave_next_detour(struct leave *l, struct detour_walk *w, struct ukp_detour *d)
 {
-	uint32_t off = s->detour, shape = s->shape;
+	uint32_t off = w->nr ? w->next : l->ctl->detours;
+
+	if (!off || off % 8 || off + sizeof(*d) > l->len || w->nr++ > l->len / sizeof(*d))
+		return false;
+	w->off = off;
+	memcpy(d, (const char *)l->area + off, sizeof(*d));
+	w->next = d->next;
+	return true;
+}
+
+/* A private copy of what the area has of a detour; what is cut off counts as nothing. */
+static bool copy_detour(struct leave *l, uint32_t off, struct detour_copy *c)
+{
+	uint32_t shape;
 	size_t n;
 
 	memset(c, 0, sizeof(*c));
-	if (!off || off >= l->len || !shape || shape >= l->len)
-		return false;
 	n = l->len - off < sizeof(c->detour) ? l->len - off : sizeof(c->detour);
 	memcpy(&c->detour, (const char *)l->area + off, n);
+	shape = c->detour.d.shape;
+	if (!shape || shape >= l->len)
+		return false;
 	n = l->len - shape < sizeof(c->shape) ? l->len - shape : sizeof(c->shape);
 	memcpy(&c->shape, (const char *)l->area + shape, n);
 	if (c->shape.npc > UKP_SHAPE_PCS)
 		c->shape.npc = UKP_SHAPE_PCS;
-	return c->detour.d.buf && c->detour.d.size;
+	return true;
+}
+
+/* The detour that has pc. */
+static bool find_detour(struct leave *l, uint64_t pc, struct detour_copy *c)
+{
+	struct detour_walk w = { 0 };
+	struct ukp_detour d;
+
+	while (leave_next_detour(l, &w, &d))
+		if (pc - d.buf < d.size)
+			return copy_detour(l, w.off, c) && pc - c->detour.d.buf < c->detour.d.size;
+	return false;
 }
 
 static const struct ukp_site *slot_site(struct leave *l, uint64_t pc)
@@ -80,21 +107,22 @@ static bool in_agent(struct leave *l, uint64_t pc)
 	       (pc >= l->stubs_start && pc < l->stubs_end);
 }
 
-/* In the part of a detour that calls the engine? */
+static bool is_entry(const struct detour_copy *c, uint64_t pc)
+{
+	unsigned int k;
+
+	for (k = 0; k < c->detour.d.nr && k < UKP_WINDOW_INSNS; k++)
+		if (pc - c->detour.d.buf - c->detour.d.insn[k].entry < c->shape.len)
+			return true;
+	return false;
+}
+
+/* In the part of a detour that calls the engine, or counts? */
 static bool in_entry(struct leave *l, uint64_t pc)
 {
-	const struct ukp_site *s;
 	struct detour_copy c;
-	uint32_t i = 0, k;
 
-	while (in_slots(l, pc) && (s = leave_next_site(l, &i))) {
-		if (!s->detour || !leave_copy_detour(l, s, &c))
-			continue;
-		for (k = 0; k < c.detour.d.nr && k < UKP_WINDOW_INSNS; k++)
-			if (pc - c.detour.d.buf - c.detour.d.insn[k].entry < c.shape.len)
-				return true;
-	}
-	return false;
+	return in_slots(l, pc) && find_detour(l, pc, &c) && is_entry(&c, pc);
 }
 
 /*
@@ -104,25 +132,15 @@ static bool in_entry(struct leave *l, uint64_t pc)
 static bool from_detour(struct leave *l, uint64_t *pc, uint64_t *sp)
 {
 	struct ukp_detour_frame frame;
-	const struct ukp_site *s;
 	struct detour_copy c;
-	uint32_t i = 0, k;
 
-	while ((s = leave_next_site(l, &i))) {
-		if (!s->detour || !leave_copy_detour(l, s, &c) ||
-		    *pc - c.detour.d.buf >= c.detour.d.size)
-			continue;
-		for (k = 0; k < c.detour.d.nr && k < UKP_WINDOW_INSNS; k++)
-			if (*pc - c.detour.d.buf - c.detour.d.insn[k].entry < c.shape.len)
-				return false;
-		if (!ukp_detour_frame(&c.detour.d, &c.shape, *pc, *sp, &frame) ||
-		    (frame.flags & UKP_PC_MOVED))
-			return false;
-		*pc = frame.pc;
-		*sp = frame.sp;
-		return true;
-	}
-	return false;
+	if (!find_detour(l, *pc, &c) || is_entry(&c, *pc) ||
+	    !ukp_detour_frame(&c.detour.d, &c.shape, *pc, *sp, &frame) ||
+	    (frame.flags & UKP_PC_MOVED))
+		return false;
+	*pc = frame.pc;
+	*sp = frame.sp;
+	return true;
 }
 
 /* To where the thread would be without us; false: it is in the middle of something. */
@@ -235,17 +253,18 @@ static int add_context(struct contexts *c, uint64_t ip)
  */
 static int add_paths(struct target *t, struct contexts *c, uint64_t ip)
 {
+	struct leave l = { .ctl = &t->own };
 	int ret = add_context(c, ip);
+	uint64_t to;
 	size_t i;
 
-	for (i = 0; i < t->nr_sites && !ret; i++) {
-		const struct site *s = t->sites[i];
-
-		if (ip - s->plan.slot < UKP_SLOT_SIZE)
-			ret = add_context(c, s->addr + s->plan.len);
-		else if (s->detour && ip - s->detour->buf < s->detour->size)
-			ret = add_context(c, s->addr + s->detour->len);
-	}
+	if (ret || !in_slots(&l, ip))
+		return ret;
+	if (optimize_leads(t, ip, &to))
+		return add_context(c, to);
+	for (i = 0; i < t->nr_sites && !ret; i++)
+		if (ip - t->sites[i]->plan.slot < UKP_SLOT_SIZE)
+			ret = add_context(c, t->sites[i]->addr + t->sites[i]->plan.len);
 	return ret;
 }
 

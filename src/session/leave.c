@@ -38,20 +38,21 @@ static bool ctl_sane(const struct ukp_ctl *c, size_t len)
 	       c->next_free <= len && c->stub_chunk < (1u << 30) && c->nr_instances <= (1u << 24);
 }
 
-/* A jump is taken out whole; false: there is none of ours. */
-static bool restore_window(struct leave *l, const struct ukp_site *s)
+/* Jumps are taken out whole. */
+static void restore_windows(struct leave *l)
 {
+	struct detour_walk w = { 0 };
 	unsigned char now[5], orig[5];
-	struct detour_copy c;
+	struct ukp_detour d;
 
-	if (!s->detour || !leave_copy_detour(l, s, &c) ||
-	    inject_read(l->inject, s->addr, now, sizeof(now)) ||
-	    memcmp(now, c.detour.d.jump, sizeof(now)))
-		return false;
-	if (sym_original(l->sym, s->addr, orig, sizeof(orig)))
-		memcpy(orig, c.detour.d.orig, sizeof(orig));
-	inject_write(l->inject, s->addr, orig, sizeof(orig));
-	return true;
+	while (leave_next_detour(l, &w, &d)) {
+		if (inject_read(l->inject, d.addr, now, sizeof(now)) ||
+		    memcmp(now, d.jump, sizeof(now)))
+			continue;
+		if (sym_original(l->sym, d.addr, orig, sizeof(orig)))
+			memcpy(orig, d.orig, sizeof(orig));
+		inject_write(l->inject, d.addr, orig, sizeof(orig));
+	}
 }
 
 static void restore_text(struct leave *l)
@@ -60,9 +61,8 @@ static void restore_text(struct leave *l)
 	unsigned char now, orig;
 	uint32_t i = 0;
 
+	restore_windows(l);
 	while ((s = leave_next_site(l, &i))) {
-		if (restore_window(l, s))
-			continue;
 		if (inject_read(l->inject, s->addr, &now, 1) || now != 0xcc)
 			continue;
 		/*

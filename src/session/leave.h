@@ -32,8 +32,13 @@ struct detour_copy {
 
 /* The sites in the area from *i on; NULL at the end. */
 const struct ukp_site *leave_next_site(struct leave *l, uint32_t *i);
-/* A private copy of what the area has of a site's detour; what is cut off counts as nothing. */
-bool leave_copy_detour(struct leave *l, const struct ukp_site *s, struct detour_copy *c);
+/* The detours in the area, copied but for their maps. */
+struct detour_walk {
+	uint32_t off; /* of the last one */
+	uint32_t next;
+	size_t nr;
+};
+bool leave_next_detour(struct leave *l, struct detour_walk *w, struct ukp_detour *d);
 /*
  * Is any thread inside our code?  Those that can be moved to the original code
  * are, unless they are to stay: only while the text has its own bytes, for at a

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -12,7 +13,7 @@
 
 struct module_set {
 	struct module_set *next;
-	const struct sym_module *mod;
+	char *id; /* build-id, or the path where it has none */
 	uint64_t bias;
 	struct sym_facts *facts; /* the thread's while it works */
 	struct plan_targets *targets;
@@ -113,6 +114,7 @@ void modules_close(struct modules *m)
 		if (s->facts)
 			sym_facts_free(s->facts);
 		plan_targets_free(s->targets);
+		free(s->id);
 		free(s);
 	}
 	close(m->fd);
@@ -124,12 +126,22 @@ int modules_fd(const struct modules *m)
 	return m->fd;
 }
 
+static const char *id_of(const struct sym_module *mod)
+{
+	const char *id = sym_module_build_id(mod);
+
+	return *id ? id : sym_module_path(mod);
+}
+
+/* By what it is and where: a module may go and another come in its place. */
 static struct module_set *find(struct modules *m, const struct sym_module *mod)
 {
-	struct module_set *s;
+	struct module_set *s = m->list;
 
-	for (s = m->list; s && s->mod != mod; s = s->next)
-		;
+	if (!mod)
+		return NULL;
+	while (s && (s->bias != sym_module_bias(mod) || strcmp(s->id, id_of(mod))))
+		s = s->next;
 	return s;
 }
 
@@ -139,7 +151,12 @@ void modules_want(struct modules *m, struct sym_module *mod)
 
 	pthread_mutex_lock(&m->lock);
 	if (mod && !find(m, mod) && (s = calloc(1, sizeof(*s)))) {
-		s->mod = mod;
+		s->id = strdup(id_of(mod));
+		if (!s->id) {
+			free(s);
+			pthread_mutex_unlock(&m->lock);
+			return;
+		}
 		s->bias = sym_module_bias(mod);
 		if (sym_facts_open(mod, &s->facts, NULL))
 			s->facts = NULL;

@@ -2,13 +2,13 @@
 /*
  * Jumps for breakpoints.
  *
- *	   text  cc 57 41 56 ...      a trap goes on in the detour's copy first,
+ *	   text  cc 57 cc 56 ...      a trap goes on in the detour's copy first,
  *	=> text  e9 rel32 ...         then, once nobody is on the short way of
- *	                              the slot, the jump is written
+ *	                              a slot, the jump is written
  *
- * The copy leads beyond the whole window, the slot into its middle: that is why
+ * A copy leads beyond the whole window, a slot into its middle: that is why
  * the order matters.  All threads stand still for the writing; those inside a
- * window are moved to the copy.
+ * window are moved to its detour.
  */
 #include "session/optimize.h"
 
@@ -16,19 +16,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/agent.h"
-#include "patch/slots.h"
-#include "plan/detour.h"
-#include "session/modules.h"
-#include "session/sites.h"
-
-static const char inside[] = "another probe is inside the jump's window";
-
-#define MAX_JUMPS 256 /* written in one stop, which stays below a millisecond or so */
+#include "session/jumps.h"
 
 struct optimizer {
 	struct modules *modules;
-	uint32_t shape; /* of the one form that we use, in the control area; 0: not yet */
+	struct windows *windows;
+	bool fresh; /* what is armed has changed since the last kick */
+	/* Traps go on in their copies; the jump is to come. */
+	struct window *v[2 * WINDOWS_MAX];
+	size_t nr;
+	/* The jump is in the text. */
+	struct window **in;
+	size_t nr_in, room_in;
 };
 
 int optimize_open(struct target *t)
@@ -43,21 +42,26 @@ int optimize_open(struct target *t)
 		free(o);
 		return -ENOMEM;
 	}
+	if (windows_open(&o->windows, o->modules)) {
+		modules_close(o->modules);
+		free(o);
+		return -ENOMEM;
+	}
+	o->fresh = true;
 	t->optimizer = o;
 	return 0;
 }
 
 void optimize_close(struct target *t)
 {
-	size_t i;
+	struct optimizer *o = t->optimizer;
 
-	for (i = 0; i < t->nr_sites; i++) {
-		free(t->sites[i]->detour);
-		t->sites[i]->detour = NULL;
-	}
-	if (t->optimizer)
-		modules_close(t->optimizer->modules);
-	free(t->optimizer);
+	if (!o)
+		return;
+	windows_close(o->windows);
+	modules_close(o->modules);
+	free(o->in);
+	free(o);
 	t->optimizer = NULL;
 }
 
@@ -66,314 +70,174 @@ int optimize_fd(const struct target *t)
 	return t->optimizer ? modules_fd(t->optimizer->modules) : -1;
 }
 
-/*
- * A probe of our own is among its own: that of sigaction() changes the flow, which
- * detours of this form do not honour.
- */
-static bool is_ours(const struct site *s)
+void optimize_ready(struct target *t)
 {
-	const struct probe *p;
-
-	for (p = s->probes; p; p = p->next)
-		if (p->kind == PROBE_INTERNAL)
-			return true;
-	return false;
+	if (t->optimizer)
+		windows_again(t->optimizer->windows);
 }
 
 void optimize_kick(struct target *t)
 {
+	const struct sym_map *m = NULL;
 	size_t i;
 
-	for (i = 0; t->optimizer && !t->dead && i < t->nr_sites; i++)
-		if (t->sites[i]->armed && !is_ours(t->sites[i]) && !t->sites[i]->base)
-			modules_want(t->optimizer->modules,
-			             sym_module_of(t->sym, t->sites[i]->addr));
+	if (!t->optimizer || !t->optimizer->fresh || t->dead)
+		return;
+	t->optimizer->fresh = false;
+	for (i = 0; i < t->nr_sites; i++) {
+		const struct site *s = t->sites[i];
+
+		/* Neighbours are of one mapping mostly. */
+		if (!s->armed || site_is_ours(s) || (m && s->addr - m->start < m->end - m->start))
+			continue;
+		m = sym_map_find(t->sym, s->addr);
+		modules_want(t->optimizer->modules, m ? m->module : NULL);
+	}
 }
 
-/* Another probe inside a window keeps it from being one. */
-static bool alone(const struct target *t, const struct site *s, unsigned int covered)
+static void resume_by_slot(struct target *t, struct site *s)
+{
+	struct ukp_site *shared = target_at(t, s->off);
+
+	if (s->resumes)
+		__atomic_store_n(&shared->resume, 0, __ATOMIC_RELEASE);
+	s->resumes = false;
+}
+
+static void refuse(struct target *t, const struct window *w)
 {
 	unsigned int i;
 
-	for (i = 1; i < covered; i++) {
-		const struct site *o = sites_find(t, s->addr + i);
-
-		if (o && (o->armed || o->probes))
-			return false;
-	}
-	return true;
+	for (i = 0; i < UKP_WINDOW_INSNS; i++)
+		if (w->probes >> i & 1)
+			resume_by_slot(t, w->site[i]);
 }
 
-static const char *make_window(struct target *t, struct site *s, struct plan_window *w,
-                               uint8_t code[PLAN_WINDOW_MAX], size_t *len)
+/* Those that were written go to the others in the text; refused ones are forgotten. */
+static int sort_out(struct target *t)
 {
-	const struct plan_targets *targets;
-	struct plan_window_request req = { .code = code };
-	uint64_t bias;
-
-	targets = modules_targets(t->optimizer->modules, sym_module_of(t->sym, s->addr), &bias);
-	if (!targets)
-		return "the module's code could not be followed";
-	*len = PLAN_WINDOW_MAX;
-	while (*len && sym_original(t->sym, s->addr, code, *len))
-		--*len;
-	req.targets = targets;
-	req.avail = *len;
-	req.addr = s->addr - bias;
-	if (!plan_window(&req, w))
-		return w->why == PLAN_WINDOW_COPY ? plan_reason(w->refusal)
-		                                  : plan_window_reason(w->why);
-	return NULL;
-}
-
-static const char *put_detour(struct target *t, struct site *s, const struct plan_detour *p,
-                              struct err *err)
-{
-	struct ukp_site *shared = target_at(t, s->off);
-	size_t size = plan_detour_size(&p->d);
 	struct optimizer *o = t->optimizer;
-	uint32_t off;
+	size_t i, left = 0;
 
-	if (inject_write(t->inject, p->d.buf, p->code, p->d.size))
-		return "its detour cannot be written";
-	if (!o->shape) {
-		o->shape = target_alloc(t, sizeof(p->shape));
-		if (o->shape)
-			memcpy(target_at(t, o->shape), &p->shape, sizeof(p->shape));
+	if (o->nr_in + o->nr > o->room_in) {
+		size_t room = 2 * (o->nr_in + o->nr);
+		struct window **more = realloc(o->in, room * sizeof(*more));
+
+		if (!more)
+			return -ENOMEM;
+		o->in = more;
+		o->room_in = room;
 	}
-	off = target_alloc(t, size);
-	s->detour = malloc(size);
-	if (!o->shape || !off || !s->detour) {
-		free(s->detour);
-		s->detour = NULL;
-		return "no memory for its detour";
-	}
-	memcpy(s->detour, &p->d, size);
-	memcpy(target_at(t, off), &p->d, size);
-	shared->shape = o->shape;
-	/* Release: whoever finds the detour finds all of it. */
-	__atomic_store_n(&shared->detour, off, __ATOMIC_RELEASE);
-	return NULL;
+	for (i = 0; i < o->nr; i++)
+		if (o->v[i]->state == WINDOW_IN)
+			o->in[o->nr_in++] = o->v[i];
+		else if (o->v[i]->state == WINDOW_WAITS)
+			o->v[left++] = o->v[i];
+		else
+			refuse(t, o->v[i]);
+	o->nr = left;
+	return 0;
 }
 
-static const char *make_detour(struct target *t, struct site *s, struct err *err)
+/* Room for what will be in the text is there before it is. */
+static size_t more_windows(struct target *t)
 {
-	static struct plan_detour out;
-	uint8_t code[PLAN_WINDOW_MAX];
-	struct plan_window w;
-	struct plan_detour_request req = { .code = code, .addr = s->addr, .window = &w };
-	enum plan_refusal refusal;
-	const char *why;
-	size_t len;
+	struct optimizer *o = t->optimizer;
+	size_t n;
 
-	why = make_window(t, s, &w, code, &len);
-	if (why)
-		return why;
-	if (!alone(t, s, w.covered))
-		return inside;
-	req.buf = slots_get_bytes(t->slots, s->addr, PLAN_DETOUR_MAX / 2, err);
-	if (!req.buf)
-		return "no address space near it";
-	req.engine = t->own.text + agent_offset(AGENT_DETOUR_HIT);
-	req.form.saves = PLAN_SAVE_ALL;
-	req.probes = 1;
-	req.site[0] = t->own.self + s->off;
-	refusal = plan_detour(&req, &out);
-	if (refusal != PLAN_OK || out.d.size > PLAN_DETOUR_MAX / 2)
-		return refusal != PLAN_OK ? plan_reason(refusal) : "its detour is too long";
-	return put_detour(t, s, &out, err);
-}
-
-static bool wants_jump(struct target *t, struct site *s)
-{
-	return s->armed && !s->jumped && !s->base && !is_ours(s) &&
-	       modules_ready(t->optimizer->modules, sym_module_of(t->sym, s->addr));
-}
-
-static void set_resume(struct target *t, struct site *s, uint64_t to)
-{
-	struct ukp_site *shared = target_at(t, s->off);
-
-	s->resumes = to != 0;
-	__atomic_store_n(&shared->resume, to, __ATOMIC_RELEASE);
-}
-
-/* All that can be done before the threads have to be in their places. */
-static size_t prepare(struct target *t)
-{
-	struct err err = ERR_INIT;
-	size_t i, n = 0;
-
-	for (i = 0; i < t->nr_sites && n < MAX_JUMPS; i++) {
-		struct site *s = t->sites[i];
-
-		if (!wants_jump(t, s))
-			continue;
-		if (!s->detour)
-			s->base = make_detour(t, s, &err);
-		else if (!alone(t, s, s->detour->len > 5 ? s->detour->len : 5))
-			s->base = inside;
-		if (s->base)
-			continue;
-		/* From now on a trap takes the long way, by the copy. */
-		set_resume(t, s, s->detour->buf + s->detour->insn[0].copy);
-		n++;
-	}
-	return n;
-}
-
-/* Threads inside the window go on in the copy; false: one can't. */
-static bool clear_window(struct target *t, const struct site *s)
-{
-	const struct ukp_detour *d = s->detour;
-	size_t i;
-
-	for (i = 0; i < inject_nr_threads(t->inject); i++) {
-		struct user_regs_struct regs = inject_thread_at(t->inject, i)->regs;
-		uint64_t to = regs.rip - d->addr > d->len ? regs.rip : ukp_detour_park(d, regs.rip);
-
-		if (!to)
-			return false;
-		if (to == regs.rip)
-			continue;
-		regs.rip = to;
-		if (inject_set_regs(t->inject, i, &regs))
-			return false;
-	}
-	return true;
-}
-
-/* Asked before a thread is moved: what lies there may be another library's by now. */
-static bool has_breakpoint(struct target *t, const struct site *s)
-{
-	uint8_t now[5];
-
-	return !inject_read(t->inject, s->addr, now, sizeof(now)) && now[0] == 0xcc &&
-	       !memcmp(now + 1, s->detour->orig + 1, 4);
-}
-
-/* The tail first: the head makes it an instruction. */
-static bool write_jump(struct target *t, struct site *s)
-{
-	const struct ukp_detour *d = s->detour;
-
-	if (inject_write(t->inject, s->addr + 1, d->jump + 1, 4) ||
-	    inject_write(t->inject, s->addr, d->jump, 1))
-		return false;
-	s->jumped = true;
-	return true;
-}
-
-static bool leads_inside(const struct site *s, const uint64_t *ip, size_t n)
-{
-	size_t i;
-
-	for (i = 0; i < n; i++)
-		if (ip[i] > s->addr && ip[i] - s->addr < s->detour->len)
-			return true;
-	return false;
-}
-
-static bool write_jumps(struct target *t)
-{
-	uint64_t *ip;
-	bool again = false;
-	size_t i, n, done = 0;
-
-	if (leave_contexts(t, &ip, &n))
-		return true;
-	for (i = 0; i < t->nr_sites && done < MAX_JUMPS; i++) {
-		struct site *s = t->sites[i];
-
-		/* Only those whose traps take the long way since before the threads were settled.
-		 */
-		if (!wants_jump(t, s) || !s->detour || !s->resumes)
-			continue;
-		done++;
-		/* Contexts on stacks may lead into the window, later is better then. */
-		if (!has_breakpoint(t, s))
-			s->base = "the code has changed";
-		else if (leads_inside(s, ip, n) || !clear_window(t, s))
-			again = true;
-		else if (!write_jump(t, s))
-			s->base = "the code has changed";
-	}
-	free(ip);
-	return again;
+	if (o->nr > WINDOWS_MAX || sort_out(t))
+		return 0;
+	n = windows_next(t, o->windows, o->v + o->nr);
+	o->nr += n;
+	if (!n || o->nr_in + o->nr <= o->room_in)
+		return n;
+	return sort_out(t) ? 0 : n;
 }
 
 enum optimize_left optimize_on(struct target *t)
 {
+	struct optimizer *o = t->optimizer;
 	struct err err = ERR_INIT;
-	bool again = false;
 	size_t n;
 	int ret;
 
-	if (!t->optimizer || t->dead)
+	if (!o || t->dead)
 		return OPTIMIZE_DONE;
-	n = prepare(t);
-	if (!n)
+	n = more_windows(t);
+	if (!o->nr)
 		return OPTIMIZE_DONE;
 	if (target_hold(t, &err))
 		return t->dead ? OPTIMIZE_DONE : OPTIMIZE_LATER;
 	ret = chan_settle(t, &err);
 	if (!ret)
-		again = write_jumps(t);
+		jumps_write(t, o->v, o->nr);
 	target_release(t);
-	if (again || ret == -EAGAIN)
-		return OPTIMIZE_LATER;
-	return n == MAX_JUMPS ? OPTIMIZE_MORE : OPTIMIZE_DONE;
+	sort_out(t);
+	if (ret)
+		return ret == -EAGAIN ? OPTIMIZE_LATER : OPTIMIZE_DONE;
+	return n ? OPTIMIZE_MORE : o->nr ? OPTIMIZE_LATER : OPTIMIZE_DONE;
 }
 
-/* Only what is still ours is put back; a jump that could not be written over stays one. */
-static int take_back(struct target *t, struct site *s, struct err *err)
+/* As many as one short stop allows. */
+static size_t batch(struct window *const *v, size_t n)
 {
-	uint8_t now[5], bytes[5];
+	size_t i, pages = 0;
+
+	for (i = 0; i < n && i < WINDOWS_MAX && pages < WINDOWS_PAGES; i++)
+		pages += !i || v[i]->text >> 12 != v[i - 1]->text >> 12;
+	return i;
+}
+
+/* All out, as far as they could be written. */
+static int take_back(struct target *t, struct err *err)
+{
+	struct optimizer *o = t->optimizer;
+	size_t done = 0, left = 0, n, i;
 	int ret = 0;
 
-	if (!inject_read(t->inject, s->addr, now, sizeof(now)) &&
-	    !memcmp(now, s->detour->jump, sizeof(now))) {
-		memcpy(bytes, s->detour->orig, sizeof(bytes));
-		bytes[0] = 0xcc;
-		ret = inject_write(t->inject, s->addr, bytes, sizeof(bytes));
+	while (!t->dead && done < o->nr_in && !ret) {
+		n = batch(o->in + done, o->nr_in - done);
+		ret = target_hold(t, err);
+		if (ret)
+			break;
+		ret = jumps_take_back(t, o->in + done, n, err);
+		target_release(t);
+		done += n;
 	}
-	s->jumped = ret != 0;
-	return ret ? err_set(err, ret, "cannot write code of process %d: %s", t->pid,
-	                     strerror(-ret))
-	           : 0;
+	for (i = 0; i < o->nr_in; i++)
+		if (o->in[i]->state == WINDOW_IN)
+			o->in[left++] = o->in[i];
+	o->nr_in = left;
+	return ret == -ESRCH ? 0 : ret;
 }
 
 int optimize_off(struct target *t, struct err *err)
 {
-	size_t i = 0, n;
+	struct optimizer *o = t->optimizer;
+	size_t i;
 	int ret;
 
-	while (t->optimizer && !t->dead) {
-		while (i < t->nr_sites && !t->sites[i]->jumped)
-			i++;
-		if (i == t->nr_sites)
-			break;
-		ret = target_hold(t, err);
-		if (ret)
-			return ret == -ESRCH ? 0 : ret;
-		for (n = 0; i < t->nr_sites && n < MAX_JUMPS && !ret; i++)
-			if (t->sites[i]->jumped) {
-				ret = take_back(t, t->sites[i], err);
-				n++;
-			}
-		target_release(t);
-		if (ret)
-			return ret;
-	}
-	/* The copy leads past what may be planted next inside the window. */
-	for (i = 0; t->optimizer && i < t->nr_sites; i++) {
-		if (t->sites[i]->resumes)
-			set_resume(t, t->sites[i], 0);
-		/* The one inside may be the next to go. */
-		if (t->sites[i]->base == inside)
-			t->sites[i]->base = NULL;
-	}
+	if (!o)
+		return 0;
+	ret = take_back(t, err);
+	if (ret || t->dead)
+		return ret;
+	/* The copies lead past what may be planted next inside the windows. */
+	for (i = 0; i < t->nr_sites; i++)
+		resume_by_slot(t, t->sites[i]);
+	o->nr = 0;
+	o->fresh = true;
+	windows_reset(t, o->windows);
 	return 0;
+}
+
+bool optimize_leads(const struct target *t, uint64_t pc, uint64_t *to)
+{
+	const struct window *w = t->optimizer ? windows_find(t->optimizer->windows, pc) : NULL;
+
+	if (w)
+		*to = w->d.addr + w->d.len;
+	return w;
 }
 
 const char *optimize_form(const struct target *t, const struct site *s)
@@ -383,9 +247,16 @@ const char *optimize_form(const struct target *t, const struct site *s)
 	if (s->jumped)
 		return "jump";
 	snprintf(text, sizeof(text), "int3: %s",
-	         s->base        ? s->base
-	         : is_ours(s)   ? "ukprobes has a probe of its own there"
-	         : t->optimizer ? "the jump is on its way"
-	                        : "optimization is off");
+	         s->base           ? s->base
+	         : site_is_ours(s) ? "ukprobes has a probe of its own there"
+	         : t->optimizer    ? "the jump is on its way"
+	                           : "optimization is off");
 	return text;
+}
+
+const char *optimize_mark(const struct site *s)
+{
+	if (!s->jumped)
+		return "";
+	return s->window && s->window->ftrace ? "[FTRACE]" : "[OPTIMIZED]";
 }

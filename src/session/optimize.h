@@ -20,6 +20,9 @@ void optimize_close(struct target *t);
 int optimize_fd(const struct target *t);
 /* Ask for the target sets of all modules with probes; they may be there already. */
 void optimize_kick(struct target *t);
+/* One more is ready. */
+void optimize_ready(struct target *t);
+
 enum optimize_left {
 	OPTIMIZE_DONE,
 	OPTIMIZE_MORE,  /* another stop brings more of them */
@@ -32,5 +35,9 @@ enum optimize_left optimize_on(struct target *t);
 int optimize_off(struct target *t, struct err *err);
 /* "jump", or "int3" and why; lives until the next call. */
 const char *optimize_form(const struct target *t, const struct site *s);
+/* "[OPTIMIZED]", "[FTRACE]" (a jump in nops that a compiler left for it) or "". */
+const char *optimize_mark(const struct site *s);
+/* Is pc in a detour, and where does it come out? */
+bool optimize_leads(const struct target *t, uint64_t pc, uint64_t *to);
 
 #endif

@@ -21,11 +21,6 @@
 #include "session/sites.h"
 #include "session/target.h"
 
-static uint64_t page_up(uint64_t n)
-{
-	return (n + 4095) & ~4095ull;
-}
-
 static int write_slot(struct target *t, struct site *s, struct err *err)
 {
 	uint8_t code[UKP_INSN_MAX], out[UKP_SLOT_SIZE];
@@ -137,7 +132,7 @@ static uint32_t put_event(struct target *t, struct probe *p)
 static uint32_t put_latency(struct target *t, struct probe *p)
 {
 	uint32_t off = target_alloc(t, sizeof(struct ukp_latency)), i;
-	uint64_t stride = page_up(sizeof(struct ukp_hist)), hist;
+	uint64_t stride = area_page_up(sizeof(struct ukp_hist)), hist;
 	struct chan *c = p->chan;
 
 	if (!off)
@@ -227,6 +222,10 @@ void probe_unlink(struct target *t, struct probe *p)
 	struct ukp_site *shared = target_at(t, p->site->off);
 	struct probe **q, *before = NULL;
 	uint32_t next;
+
+	/* An entry of an earlier jump may be on its way to count. */
+	if (p->kind == PROBE_COUNT)
+		__atomic_store_n(&shared->counter, 0, __ATOMIC_RELEASE);
 
 	for (q = &p->site->probes; *q != p; q = &(*q)->next)
 		before = *q;

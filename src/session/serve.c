@@ -130,18 +130,19 @@ static int serve_start(struct client *c, struct proto_reply *r)
 /* The kernel's kprobes/list line, then the form and why it is no better one. */
 static int list_line(struct target *t, const struct probe *p, char *buf, size_t len)
 {
-	struct sym_symbol s = { .name = "0x0" };
+	char nameless[32];
+	struct sym_symbol s = { .name = nameless };
 	const char *module = "";
 	uint64_t off = 0;
 	bool ret;
 
+	snprintf(nameless, sizeof(nameless), "0x%" PRIx64, p->addr);
 	if (sym_resolve(t->sym, p->addr, &s, &off) && !sym_module_is_exe(s.module))
 		module = sym_module_name(s.module);
 	ret = p->kind == PROBE_RETURN || p->kind == PROBE_LATENCY;
 	return snprintf(buf, len, "%016" PRIx64 "  %c  %s+0x%" PRIx64 "  %s %s%s%s %s\n", p->addr,
 	                ret ? 'r' : 'k', s.name, off, module, p->enabled ? "" : "[DISABLED]",
-	                p->site->jumped ? "[OPTIMIZED]" : "", ret ? " ret=slot" : "",
-	                optimize_form(t, p->site));
+	                optimize_mark(p->site), ret ? " ret=slot" : "", optimize_form(t, p->site));
 }
 
 /* False: the reply is full. */
@@ -156,6 +157,16 @@ static bool list_probe(struct target *t, const struct probe *p, struct proto_rep
 	return true;
 }
 
+/* Lines of earlier replies; *i: how many members to pass over. */
+static uint32_t pass_over(const struct probe *p, uint32_t line, uint32_t from, size_t *i)
+{
+	*i = 0;
+	/* Where each member has a line, they need not be counted one by one. */
+	if (p->planted && p->nr_planted == p->nr_members && from > line)
+		*i = from - line < p->nr_members ? from - line : p->nr_members;
+	return line + (uint32_t)*i;
+}
+
 static int serve_list(struct broker *b, const struct proto_request *q, struct proto_reply *r)
 {
 	uint32_t line = 0;
@@ -165,7 +176,8 @@ static int serve_list(struct broker *b, const struct proto_request *q, struct pr
 
 	for (c = b->target->chans; c; c = c->next)
 		for (p = c->probes; p; p = p->next_mine) {
-			for (i = 0; i < p->nr_members; i++)
+			line = pass_over(p, line, q->arg, &i);
+			for (; i < p->nr_members; i++)
 				if (p->member[i].site && line++ >= q->arg &&
 				    !list_probe(b->target, &p->member[i], r))
 					return 0;

@@ -15,6 +15,8 @@
  *	bulk.c     and their planting
  *	pages.c    breakpoints of many sites
  *	tally.c    what was refused
+ *	optimize.c jumps in the place of breakpoints
+ *	windows.c  where they may be; cover.c, making.c: one of them
  *	chan.c     channels
  */
 #ifndef UKP_SESSION_TARGET_H
@@ -39,10 +41,10 @@ struct site {
 	struct probe *probes; /* newest first */
 	struct ukp_site plan;
 	/* The jump form, optimize.c. */
-	struct ukp_detour *detour; /* NULL: not made; addr, buf, jump, orig and map */
-	bool resumes;              /* traps go on in its copy */
-	bool jumped;               /* the jump is in the text */
-	const char *base;          /* why the base form stays; NULL: not looked at yet */
+	struct window *window; /* that covers it; NULL: none yet */
+	bool resumes;          /* traps go on in its copy */
+	bool jumped;           /* the jump is in the text */
+	const char *base;      /* why the base form stays; NULL: not looked at yet */
 };
 
 enum probe_kind { PROBE_ENTRY, PROBE_RETURN, PROBE_LATENCY, PROBE_COUNT, PROBE_INTERNAL };

@@ -26,8 +26,8 @@
 #include "wire/site.h"
 
 #define UKP_CTL_MAGIC 0x6c746370706b75ull /* "ukppctl" */
-#define UKP_CTL_VERSION 1
-#define UKP_CTL_SIZE (256u << 20) /* address space; pages come with use, 200 bytes a site */
+#define UKP_CTL_VERSION 2
+#define UKP_CTL_SIZE (1u << 30) /* address space; pages come with use, 300 bytes a site */
 
 /* A mapping that we made in the target, for whoever has to take it away. */
 enum ukp_map_kind {
@@ -92,6 +92,7 @@ struct ukp_ctl {
 	uint64_t text;       /* address of the agent */
 	uint64_t start_time; /* of the target, as /proc/PID/stat has it */
 	uint64_t restorer;   /* the program's own, for dispositions it sets meanwhile */
+	uint32_t detours;    /* offset of the newest struct ukp_detour, by next to the others */
 	uint32_t next_free;  /* the broker's bump allocator */
 	uint32_t nr_mappings;
 	uint64_t mask[UKP_NR_MASKS]; /* as they were, with SIGTRAP */

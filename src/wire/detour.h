@@ -94,7 +94,7 @@ struct ukp_detour {
 	uint8_t jump[5];       /* what is written to addr */
 	uint8_t orig[5];       /* what was there */
 	struct ukp_detour_insn insn[UKP_WINDOW_INSNS];
-	uint32_t next; /* for whoever stores it: the next of a list */
+	uint32_t next; /* for whoever stores it: the next one of struct ukp_ctl's list */
 };
 
 static inline const struct ukp_detour_pc *ukp_detour_map(const struct ukp_detour *d)

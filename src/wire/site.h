@@ -62,8 +62,14 @@ struct ukp_site {
 	 * the detour is there: its copy leads beyond all that the jump covers.
 	 */
 	uint64_t resume;
-	uint32_t detour; /* struct ukp_detour, offset in the control area; 0: none */
-	uint32_t shape;  /* struct ukp_detour_shape of its entries */
+	/* A detour that is not in struct ukp_ctl's list: offsets of it and its shape; 0: none. */
+	uint32_t detour;
+	uint32_t shape;
+	/*
+	 * For entries that count by themselves: the address of shard 0 of the
+	 * counter of the one probe there is; 0: don't.
+	 */
+	uint64_t counter;
 	struct ukp_pc pc[UKP_SITE_PCS];
 };
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+#include <sys/mman.h>
 
 #include "engine/hit.h"
 #include "engine/signal.h"
@@ -26,9 +27,12 @@ static struct {
 		struct ukp_site_table head;
 		uint32_t site[8];
 	} table;
-	struct ukp_site slot_site, detour_site;
+	struct ukp_site slot_site;
+	struct ukp_detour newest;
 	struct plan_detour detour;
 } area;
+
+static uint8_t *text; /* at ADDR */
 
 static struct ukp_priv priv;
 static struct ukp_ucontext uc, seen;
@@ -77,17 +81,22 @@ static void plant_detour(void)
 	};
 
 	assert_int_equal(plan_detour(&req, &area.detour), PLAN_OK);
-	area.detour_site.addr = ADDR + 0x100;
-	area.detour_site.slot = FAR + 0x1000;
-	area.detour_site.slot_len = 16;
-	area.detour_site.detour = offset(&area.detour.d);
-	area.detour_site.shape = offset(&area.detour.shape);
-	area.table.site[5] = offset(&area.detour_site);
+	area.detour.d.shape = offset(&area.detour.shape);
+	/* behind another one, which is nowhere */
+	area.newest = area.detour.d;
+	area.newest.addr = area.newest.buf = FAR + 0x8000;
+	area.newest.next = offset(&area.detour.d);
+	area.ctl.detours = offset(&area.newest);
 }
 
 static int setup(void **state)
 {
 	(void)state;
+	if (!text)
+		text = mmap((void *)ADDR, 4096, PROT_READ | PROT_WRITE,
+		            MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	assert_ptr_equal(text, (void *)ADDR);
+	memset(text, 0x90, 4096);
 	memset(&area, 0, sizeof(area));
 	area.ctl.priv = (uint64_t)&priv;
 	area.ctl.sites = offset(&area.table);
@@ -172,6 +181,33 @@ static void a_fault_of_a_push_in_a_slot_is_the_instructions(void **state)
 	assert_int_equal(uc.sp, &stack[16]);
 }
 
+static void go_into_the_window(struct ukp_ucontext *context)
+{
+	context->ip = ADDR + 0x103;
+}
+
+static void a_handler_that_means_what_a_jump_has_taken_gets_its_copy(void **state)
+{
+	const uint64_t to = NEAR + area.detour.d.insn[2].copy;
+
+	(void)state;
+	change = go_into_the_window;
+	/* only while the jump is there */
+	fault_at(0x4321);
+	assert_int_equal(uc.ip, ADDR + 0x103);
+	memcpy(text + 0x100, area.detour.d.jump, sizeof(area.detour.d.jump));
+	fault_at(0x4321);
+	assert_int_equal(uc.ip, to);
+	fault_at(FAR + 16);
+	assert_int_equal(uc.ip, to);
+	fault_at(NEAR + area.detour.d.insn[1].copy);
+	assert_int_equal(uc.ip, to);
+	/* who changes nothing goes on where it was */
+	change = NULL;
+	fault_at(ADDR + 0x103);
+	assert_int_equal(uc.ip, ADDR + 0x103);
+}
+
 static void a_fault_in_a_detours_copy_is_the_instructions(void **state)
 {
 	uint64_t copy = NEAR + area.detour.d.insn[1].copy;
@@ -200,6 +236,8 @@ int main(void)
 		cmocka_unit_test_setup(a_borrowed_register_is_what_the_handler_makes_it, setup),
 		cmocka_unit_test_setup(a_handler_that_goes_elsewhere_gets_there, setup),
 		cmocka_unit_test_setup(a_fault_of_a_push_in_a_slot_is_the_instructions, setup),
+		cmocka_unit_test_setup(a_handler_that_means_what_a_jump_has_taken_gets_its_copy,
+		                       setup),
 		cmocka_unit_test_setup(a_fault_in_a_detours_copy_is_the_instructions, setup),
 		cmocka_unit_test_setup(a_fault_elsewhere_is_told_as_it_is, setup),
 	};

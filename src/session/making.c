@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Windows made: the detour's code in a chunk near the module, its description in
+ * the control area, where the engine and whoever cures the target find it.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/agent.h"
+#include "patch/slots.h"
+#include "session/cover.h"
+#include "wire/instance.h"
+
+bool cover_same(const struct window *w, const struct draft *f)
+{
+	return w->d.addr == f->addr && w->text == f->text && w->probes == f->probes &&
+	       w->d.len == f->w.len && w->count == f->count && w->saves == f->saves &&
+	       !memcmp(w->site, f->site, sizeof(f->site)) &&
+	       w->len == f->addr - f->text + f->w.covered &&
+	       !memcmp(w->code + (f->addr - f->text), f->code, f->w.covered);
+}
+
+void cover_begin(struct cover *c)
+{
+	c->failed = false;
+	/* What was mapped since may lie in the old one's place. */
+	c->start = c->end = 0;
+}
+
+static void flush(struct target *t, struct cover *c)
+{
+	if (c->used > c->written && inject_write(t->inject, c->chunk_at + c->written,
+	                                         c->chunk + c->written, c->used - c->written))
+		c->failed = true;
+	c->written = c->used;
+}
+
+int cover_end(struct target *t, struct cover *c)
+{
+	flush(t, c);
+	return c->failed ? -EIO : 0;
+}
+
+/* Room for the longest detour. */
+static bool room(struct target *t, struct cover *c, uint64_t addr)
+{
+	struct err err = ERR_INIT;
+
+	if (c->chunk_at && addr >= c->chunk_lo && addr < c->chunk_hi &&
+	    COVER_CHUNK - c->used >= PLAN_DETOUR_MAX)
+		return true;
+	flush(t, c);
+	c->chunk_at = slots_get_bytes(t->slots, addr, COVER_CHUNK, &err);
+	/* It serves the mapping that it was asked for. */
+	c->chunk_lo = c->start;
+	c->chunk_hi = c->end;
+	c->used = c->written = 0;
+	return c->chunk_at;
+}
+
+static uint32_t shape_offset(struct target *t, struct cover *c, const struct ukp_detour_shape *s)
+{
+	struct ukp_detour_shape *more;
+	uint32_t *off;
+	size_t i;
+
+	for (i = 0; i < c->nr_shapes; i++)
+		if (c->shape[i].saves == s->saves && c->shape[i].flags == s->flags)
+			return c->shape_off[i];
+	more = realloc(c->shape, (i + 1) * sizeof(*more));
+	if (more)
+		c->shape = more;
+	off = realloc(c->shape_off, (i + 1) * sizeof(*off));
+	if (off)
+		c->shape_off = off;
+	if (!more || !off || !(off[i] = target_alloc(t, sizeof(*s))))
+		return 0;
+	more[i] = *s;
+	memcpy(target_at(t, off[i]), s, sizeof(*s));
+	c->nr_shapes++;
+	return off[i];
+}
+
+static const char *plan(struct target *t, struct cover *c, const struct draft *f,
+                        struct plan_detour *out)
+{
+	const struct chan *any = t->chans;
+	struct plan_count count = { .alive = t->own.priv + offsetof(struct ukp_priv, alive),
+		                    .rdpid = t->own.flags & UKP_CTL_RDPID };
+	struct plan_detour_request req = {
+		.code = f->code,
+		.addr = f->addr,
+		.window = &f->w,
+		.buf = c->chunk_at + c->used,
+		.engine = t->own.text + agent_offset(AGENT_DETOUR_HIT),
+		.form.saves = f->saves,
+		.probes = f->probes,
+	};
+	enum plan_refusal refusal;
+	unsigned int i;
+
+	for (i = 0; i < UKP_WINDOW_INSNS; i++) {
+		if (!(f->probes >> i & 1))
+			continue;
+		req.site[i] = t->own.self + f->site[i]->off;
+		count.cell[i] = req.site[i] + offsetof(struct ukp_site, counter);
+	}
+	if (f->count && any) {
+		/* The same in every channel. */
+		count.stride = (uint64_t)any->layout.nr_counters * sizeof(uint64_t);
+		count.shards = any->layout.nr_shards;
+		req.count = &count;
+	}
+	refusal = plan_detour(&req, out);
+	return refusal == PLAN_OK ? NULL : plan_reason(refusal);
+}
+
+static struct window *record(const struct draft *f, const struct plan_detour *p)
+{
+	const size_t before = f->addr - f->text;
+	struct window *w = calloc(1, sizeof(*w) + before + f->w.covered);
+
+	if (!w)
+		return NULL;
+	w->text = f->text;
+	w->jump = before;
+	w->len = before + f->w.covered;
+	w->probes = f->probes;
+	w->ftrace = f->w.ftrace;
+	w->count = f->count;
+	w->saves = f->saves;
+	memcpy(w->site, f->site, sizeof(w->site));
+	memcpy(w->code + before, f->code, f->w.covered);
+	if (before)
+		memcpy(w->code, f->site[0]->plan.orig, before);
+	w->d = p->d;
+	return w;
+}
+
+const char *cover_make(struct target *t, struct cover *c, const struct draft *f,
+                       struct window **ret)
+{
+	static struct plan_detour out;
+	const char *why;
+	struct window *w;
+	uint32_t shape;
+	size_t size;
+
+	if (!room(t, c, f->addr))
+		return "no address space near it";
+	why = plan(t, c, f, &out);
+	if (why)
+		return why;
+	size = plan_detour_size(&out.d);
+	w = record(f, &out);
+	shape = shape_offset(t, c, &out.shape);
+	if (w)
+		w->off = shape ? target_alloc(t, size) : 0;
+	if (!w || !w->off) {
+		free(w);
+		return "no memory for its detour";
+	}
+	memcpy(c->chunk + c->used, out.code, out.d.size);
+	c->used += (out.d.size + 15) & ~15ul;
+	out.d.shape = w->d.shape = shape;
+	out.d.next = t->own.detours;
+	memcpy(target_at(t, w->off), &out.d, size);
+	t->own.detours = w->off;
+	/* Release: whoever finds the detour finds all of it. */
+	__atomic_store_n(&t->ctl->detours, w->off, __ATOMIC_RELEASE);
+	*ret = w;
+	return NULL;
+}
+
+void cover_drop(struct window *w, const char *why)
+{
+	unsigned int i;
+
+	for (i = 0; i < UKP_WINDOW_INSNS; i++)
+		if (w->probes >> i & 1) {
+			w->site[i]->base = why;
+			w->site[i]->window = NULL;
+		}
+}
+
+void cover_count(struct target *t, struct site *s)
+{
+	const struct probe *p = s->probes;
+	struct ukp_site *shared = target_at(t, s->off);
+	uint64_t base = p->chan->addr + p->chan->layout.off_counters +
+	                (uint64_t)p->counter * sizeof(uint64_t);
+
+	__atomic_store_n(&shared->counter, base, __ATOMIC_RELEASE);
+}
+
+void window_breakpoints(const struct window *w, uint8_t *bytes)
+{
+	unsigned int i;
+
+	memcpy(bytes, w->code, w->len);
+	for (i = 0; i < UKP_WINDOW_INSNS; i++)
+		if (w->probes >> i & 1)
+			bytes[w->site[i]->addr - w->text] = 0xcc;
+}
+
+void window_jump(const struct window *w, uint8_t *bytes)
+{
+	window_breakpoints(w, bytes);
+	memcpy(bytes, w->code, w->jump);
+	memcpy(bytes + w->jump, w->d.jump, sizeof(w->d.jump));
+}
