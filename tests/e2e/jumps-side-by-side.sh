@@ -1,0 +1,90 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# Every instruction of functions has a probe, nearly all in the jump form, several
+# under one jump, while threads and a signal handler run through them: each is
+# counted to the unit, while probes among them come and go.
+. tests/e2e/lib.sh
+build blocks dynamic gcc
+CALLS=${LONG:+400000}
+CALLS=${CALLS:-20000}
+
+# In the jump form, and what keeps the others from it.
+jumps()
+{
+	"$UKP" list -p "$PID" | grep -c '\[OPTIMIZED\]' || true
+}
+
+have_jumps()
+{
+	[ "$(jumps)" -ge "$1" ]
+}
+
+stat_start()
+{
+	"$UKP" stat -p "$PID" -o "$T/table" "$@" 2>"$T/err" &
+	TRACE=$!
+	PIDS+=("$TRACE")
+	within 30 planted "$PID" 18 || fail "nothing was planted"
+}
+
+stat_end()
+{
+	kill -INT "$TRACE"
+	within 30 gone "$TRACE" || fail "stat doesn't end"
+	wait "$TRACE" || fail "stat failed: $(cat "$T/err")"
+}
+
+# The table has so many places with this number of hits.
+places_with()
+{
+	eq "$(awk -v n="$1" '$1 == n && $2 ~ /^(blocks|leaf)\+/' "$T/table" | wc -l)" "$2" "places with $1 hits, $3"
+}
+
+# once TIMES: the table after blocks(3) was called so often
+check()
+{
+	places_with "$1" 11 "$2"
+	places_with $((3 * $1)) 7 "$2"
+}
+
+start "$BIN" 4 "$CALLS"
+snapshot "$PID" loose >"$T/before"
+
+# --- all of them counted ------------------------------------------------------
+stat_start 'p blocks+*' 'p leaf+*'
+within 30 have_jumps 16 || fail "too few jumps: $("$UKP" list -p "$PID")"
+"$UKP" list -p "$PID" >"$T/list"
+eq "$(grep -c 'leaf+.*OPTIMIZED' "$T/list")" 2 "jumps in a short function"
+eq "$(grep -c 'int3: a branch leads into the jump' "$T/list")" 2 "instructions without room"
+say go
+await '^done' 120
+eq "$(jumps)" 16 "jumps in the end"
+stat_end
+eq "$(value wrong)" 0 "wrong results"
+check "$(value called)" "counted"
+assert_untouched "$PID" "$T/before" loose
+
+# --- others come and go among them meanwhile ----------------------------------
+stat_start 'p blocks+*' 'p leaf+*'
+before=$(value called)
+: >"$T/out"
+say go
+rounds=0 seen=0
+while ! grep -q '^done' "$T/out"; do
+	"$UKP" trace -p "$PID" -n 20 --for 2 'p:mid blocks+4 a=%di:u32 b=%bx:u32' 'r:leaf leaf $retval' >"$T/second" 2>&1 || fail "$(cat "$T/second")"
+	eq "$(grep -c ': mid: .* a=3 b=3$' "$T/second")" "$(grep -c ': mid: ' "$T/second")" "arguments of the second"
+	rounds=$((rounds + 1))
+	alive "$PID" || fail "the target has died"
+	[ "$rounds" -lt 200 ] || break
+	if within 1 have_jumps 16; then
+		seen=$((seen + 1))
+	fi
+	grep -q '^done' "$T/out" && break
+done
+await '^done' 120
+stat_end
+eq "$(value wrong)" 0 "wrong results"
+check $(($(value called) - before)) "counted while others came and went"
+assert_untouched "$PID" "$T/before" loose
+say end
+echo "$(value called) calls, $rounds times somebody else, jumps back in $seen"
