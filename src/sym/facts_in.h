@@ -14,6 +14,7 @@
 #define FACTS_BLOCK (UINT64_C(64) << 10)
 #define CFA_DEPTH 16
 #define FACTS_PLTS 8
+#define FACTS_NOPS 4
 #define FACTS_MAX (1U << 24) /* relocations, and extra targets */
 
 struct facts_fde {
@@ -66,6 +67,9 @@ struct facts {
 	size_t nr_unfit, room_unfit;
 	struct facts_range plt[FACTS_PLTS];
 	unsigned int nr_plts;
+	/* lists of nops that tracers may use: addresses in code that nobody jumps to */
+	struct facts_range nops[FACTS_NOPS];
+	unsigned int nr_nops;
 	struct cfa_run cfa;
 	uint64_t cfa_budget; /* instructions */
 	uint64_t budget;     /* bytes of exception tables and of words */

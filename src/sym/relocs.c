@@ -6,6 +6,8 @@
  * file without PT_DYNAMIC the sections of its own IRELATIVE ones.  A module that
  * is linked to one place needs none for its own addresses: there each aligned
  * word that has the value of one counts.
+ *
+ * Left out are the compilers' lists of places where tracers may put their calls.
  */
 #include "sym/facts_in.h"
 
@@ -25,9 +27,30 @@ struct rela {
 	uint64_t nr;
 };
 
+static void find_lists(struct facts *f)
+{
+	for (unsigned int i = 1; i < f->img->nr_sh && f->nr_nops < FACTS_NOPS; i++) {
+		const Elf64_Shdr *sh = &f->img->sh[i];
+		const char *name = image_section_name(f->img, sh);
+
+		if ((sh->sh_flags & SHF_ALLOC) && (!strcmp(name, "__patchable_function_entries") ||
+		                                   !strcmp(name, "__mcount_loc")))
+			f->nops[f->nr_nops++] =
+				(struct facts_range){ sh->sh_addr, sh->sh_addr + sh->sh_size };
+	}
+}
+
+static bool in_lists(const struct facts *f, uint64_t place)
+{
+	for (unsigned int i = 0; i < f->nr_nops; i++)
+		if (place >= f->nops[i].start && place < f->nops[i].end)
+			return true;
+	return false;
+}
+
 static int add(struct facts *f, uint64_t place, uint64_t target)
 {
-	if (!facts_code(f, target))
+	if (!facts_code(f, target) || in_lists(f, place))
 		return 0;
 	if (f->nr_relocs == FACTS_MAX)
 		return -EFBIG;
@@ -242,8 +265,10 @@ static void sort(struct facts *f)
 
 int facts_relocs(struct facts *f)
 {
-	int r = read_dynamic(f);
+	int r;
 
+	find_lists(f);
+	r = read_dynamic(f);
 	if (r == -ENOENT)
 		r = read_sections(f);
 	if (!r && f->pub.fixed)

@@ -12,7 +12,7 @@
 #include <string.h>
 
 static const uint8_t endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa };
-static const uint8_t nop5[] = { 0x0f, 0x1f, 0x44, 0x00, 0x00 };
+static const uint8_t nop5[] = { 0x0f, 0x1f, 0x44, 0x00 }; /* and 0 of gcc, 8 of clang */
 static const uint8_t nops[] = { 0x90, 0x90, 0x90, 0x90, 0x90 };
 
 static bool begins(const uint8_t *code, size_t avail, const uint8_t *with, size_t n)
@@ -22,7 +22,8 @@ static bool begins(const uint8_t *code, size_t avail, const uint8_t *with, size_
 
 static bool are_nops(const uint8_t *code, size_t avail)
 {
-	return begins(code, avail, nop5, sizeof(nop5)) || begins(code, avail, nops, sizeof(nops));
+	return (avail >= PLAN_JUMP_SIZE && begins(code, avail, nop5, sizeof(nop5))) ||
+	       begins(code, avail, nops, sizeof(nops));
 }
 
 int plan_ftrace_offset(const uint8_t *code, size_t avail)

@@ -210,6 +210,11 @@ static void nops_that_a_compiler_left_are_known(void **state)
 	assert_int_equal(judged(0, NULL), PLAN_WINDOW_OK);
 	assert_true(w.ftrace);
 	assert_int_equal(plan_ftrace_offset(toy.code, toy.size), 0);
+	/* as clang has it */
+	MADE(0x0f, 0x1f, 0x44, 0, 8, 0xc3);
+	assert_int_equal(judged(0, NULL), PLAN_WINDOW_OK);
+	assert_true(w.ftrace);
+	assert_int_equal(plan_ftrace_offset(toy.code, toy.size), 0);
 	MADE(0xf3, 0x0f, 0x1e, 0xfa, 0x0f, 0x1f, 0x44, 0, 0, 0xc3);
 	assert_int_equal(judged(4, NULL), PLAN_WINDOW_OK);
 	assert_true(w.ftrace);

@@ -313,6 +313,34 @@ static void a_cold_part_is_told_by_its_name_or_its_frame(void **state)
 	sym_facts_free(f);
 }
 
+/* The list of a compiler's nops is no list of places that anybody jumps to. */
+static void nops_for_tracers_are_no_targets(void **state)
+{
+	struct sym_facts *f;
+	char src[128], so[128];
+	FILE *c;
+
+	snprintf(src, sizeof(src), "%s", help_path("nops.c"));
+	snprintf(so, sizeof(so), "%s", help_path("nops.so"));
+	c = fopen(src, "w");
+	assert_non_null(c);
+	fputs("int a(int x) { return x + 1; }\nint b(int x) { return x + 2; }\n"
+	      "int (*table[])(int) = { a, b };\n",
+	      c);
+	fclose(c);
+	assert_true(help_run("gcc -shared -fPIC -fcf-protection=branch "
+	                     "-fpatchable-function-entry=5 -o %s %s",
+	                     so, src));
+	f = facts_of(so);
+	/* a and b, and what the start files have, but nothing inside of a and b */
+	assert_true(f->nr_relocs >= 2);
+	for (size_t i = 0; i < f->nr_relocs; i++)
+		for (size_t k = 0; k < f->nr_funcs; k++)
+			assert_false(f->reloc[i].target > f->func[k].start &&
+			             f->reloc[i].target < f->func[k].end);
+	sym_facts_free(f);
+}
+
 static void packed_relocations_say_the_same_as_others(void **state)
 {
 	static const char source[] = "int f0(void) { return 0; }\n"
@@ -481,6 +509,7 @@ int main(void)
 		cmocka_unit_test(the_answer_does_not_depend_on_the_order_of_questions),
 		cmocka_unit_test(each_landing_pad_is_known),
 		cmocka_unit_test(a_cold_part_is_told_by_its_name_or_its_frame),
+		cmocka_unit_test(nops_for_tracers_are_no_targets),
 		cmocka_unit_test(packed_relocations_say_the_same_as_others),
 		cmocka_unit_test(words_of_a_fixed_program_are_found_without_relocations),
 		cmocka_unit_test(writable_memory_is_not_read),
