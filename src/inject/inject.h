@@ -126,6 +126,8 @@ uint64_t inject_scratch(struct inject *t, size_t len);
 int inject_read(struct inject *t, uint64_t addr, void *buf, size_t len);
 int inject_write(struct inject *t, uint64_t addr, const void *buf, size_t len);
 int inject_mem_fd(const struct inject *t);
+/* While held: where the mapping that has addr ends; 0: there is none. */
+uint64_t inject_region_end(struct inject *t, uint64_t addr);
 
 /*
  * Launch: the caller has forked a child that waits in inject_child_wait();

@@ -80,6 +80,12 @@ struct inject {
 	int64_t stopped_at, stopped_for, longest; /* us */
 	uint64_t gadget; /* a syscall instruction in the target; 0: not found yet */
 	uint64_t runner; /* 0: none */
+	int maps_fd;     /* -1: not open; region.c */
+	bool no_query;   /* the kernel can't be asked for one mapping */
+	struct region {
+		uint64_t start, end;
+	} * regions; /* of this hold */
+	size_t nr_regions;
 	struct thread *threads;
 	size_t nr, cap;
 	struct remote remote;
@@ -124,6 +130,9 @@ size_t seize_count(const struct inject *t); /* stopped threads: the first in the
 /* mem.c */
 int mem_open(struct inject *t, struct err *err);
 int mem_find_syscall(struct inject *t, struct err *err);
+
+/* region.c */
+void region_forget(struct inject *t);
 
 /* preflight.c */
 enum exe_kind { EXE_UNKNOWN, EXE_OURS, EXE_32_BIT, EXE_OTHER_CPU };

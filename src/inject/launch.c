@@ -231,7 +231,7 @@ int inject_exec(struct inject **ret, pid_t pid, int fd, struct err *err)
 	if (!t)
 		return err_set(err, -ENOMEM, "no memory");
 	t->pid = pid;
-	t->mem_fd = -1;
+	t->mem_fd = t->maps_fd = -1;
 	if (proc_status(pid, pid, status, sizeof(status)) > 0)
 		t->own_child = (pid_t)proc_number(status, "PPid", 10) == getpid();
 	error = handshake(t, fd, err);

@@ -128,6 +128,7 @@ int inject_open(struct inject **ret, pid_t pid, struct err *err)
 	if (!t)
 		return err_set(err, -ENOMEM, "no memory");
 	t->pid = pid;
+	t->maps_fd = -1;
 	error = mem_open(t, err);
 	if (error) {
 		free(t);

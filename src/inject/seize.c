@@ -343,6 +343,7 @@ static void let_go(struct inject *t)
 	t->stopped_for = clock_us() - t->stopped_at;
 	if (t->stopped_for > t->longest)
 		t->longest = t->stopped_for;
+	region_forget(t);
 	seize_reap(t);
 	wait_finish(t);
 }

@@ -167,8 +167,7 @@ static bool to_original(struct leave *l, uint64_t *pc, uint64_t *sp)
  */
 static bool stack_needs_us(struct leave *l, uint64_t sp)
 {
-	const struct sym_map *m = sym_map_find(l->sym, sp);
-	uint64_t end = m ? m->end : 0, *w, ctx[2];
+	uint64_t end = inject_region_end(l->inject, sp), *w, ctx[2];
 	size_t n, i;
 	bool needs = false;
 
@@ -185,9 +184,10 @@ static bool stack_needs_us(struct leave *l, uint64_t sp)
 	for (i = 0; i < n && !needs; i++) {
 		if (w[i] == l->chain_return)
 			needs = true;
-		if (!in_agent(l, w[i]) && !in_slots(l, w[i]))
-			continue;
+		/* The cheap questions first: all threads wait for the answer. */
 		if (!i || i + 2 >= n || (w[i + 2] & 0xffff) != 0x33 || w[i + 2] >> 48 != 0x2b)
+			continue;
+		if (!in_agent(l, w[i]) && !in_slots(l, w[i]))
 			continue;
 		ctx[0] = w[i - 1];
 		ctx[1] = w[i];
@@ -270,14 +270,13 @@ static int add_paths(struct target *t, struct contexts *c, uint64_t ip)
 
 static int stack_contexts(struct target *t, uint64_t sp, struct contexts *c)
 {
-	const struct sym_map *m = sym_map_find(t->sym, sp);
+	uint64_t end = inject_region_end(t->inject, sp), *w;
 	size_t n, i;
-	uint64_t *w;
 	int ret = 0;
 
-	if (!m || m->end <= sp)
+	if (end <= sp)
 		return 0;
-	n = (m->end - sp < STACK_SCAN ? m->end - sp : STACK_SCAN) & ~7ul;
+	n = (end - sp < STACK_SCAN ? end - sp : STACK_SCAN) & ~7ul;
 	w = malloc(n);
 	if (!w || inject_read(t->inject, sp & ~7ull, w, n)) {
 		free(w);

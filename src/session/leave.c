@@ -30,6 +30,7 @@
 
 #define PATIENCE_MS 3000
 #define MAX_UNMAPS 32 /* at once */
+#define AT_ONCE 4096u /* instances, 64 bytes each or so */
 
 static bool ctl_sane(const struct ukp_ctl *c, size_t len)
 {
@@ -101,16 +102,16 @@ static uint32_t instances(struct inject *t, const struct ukp_ctl *c, uint64_t *b
 
 static void unhook(struct leave *l)
 {
-	struct ukp_instance inst[64];
+	struct ukp_instance *inst = malloc(AT_ONCE * sizeof(*inst));
 	uint32_t n, i, k, part;
 	uint64_t base, word;
 
-	n = instances(l->inject, l->ctl, &base);
+	n = inst ? instances(l->inject, l->ctl, &base) : 0;
 	for (i = 0; i < n; i += part) {
-		part = n - i < 64 ? n - i : 64;
+		part = n - i < AT_ONCE ? n - i : AT_ONCE;
 		if (inject_read(l->inject, base + (uint64_t)i * sizeof(*inst), inst,
 		                part * sizeof(*inst)))
-			return;
+			break;
 		for (k = 0; k < part; k++) {
 			if (inst[k].state != UKP_INST_LIVE ||
 			    inject_read(l->inject, inst[k].frame, &word, 8) ||
@@ -119,6 +120,7 @@ static void unhook(struct leave *l)
 			inject_write(l->inject, inst[k].frame, &inst[k].ret_addr, 8);
 		}
 	}
+	free(inst);
 }
 
 /* Of the dispositions that are still ours, what the program had: their number. */
@@ -266,7 +268,6 @@ static int wait_idle(struct leave *l, struct err *err)
 			return ret;
 		if (us < 20000)
 			us *= 2;
-		sym_refresh(l->sym, NULL);
 	}
 }
 
@@ -357,8 +358,6 @@ bool target_busy(struct target *t)
 		           .len = t->own.next_free,
 		           .stay = true };
 
-	/* A stack that is not in the last view would count as empty. */
-	sym_refresh(t->sym, NULL);
 	find_ranges(&l);
 	return leave_busy(&l);
 }
