@@ -77,6 +77,8 @@ struct inject {
 	unsigned int waits; /* nested wait_start(): SIGCHLD is blocked */
 	sigset_t mask;      /* the caller's own */
 	bool owed;
+	int nice; /* the caller's own, while it hurries */
+	bool hurries;
 	int64_t stopped_at, stopped_for, longest; /* us */
 	uint64_t gadget; /* a syscall instruction in the target; 0: not found yet */
 	uint64_t runner; /* 0: none */

@@ -184,8 +184,8 @@ static void restore_masks(struct leave *l)
 }
 
 /*
- * The agent's text is what makes many calls cheap, so it goes after the rest;
- * the area itself is the first, and goes last.
+ * The area is the first, so it goes last, but for the agent's text: that is
+ * what makes many calls cheap.
  */
 static void unmap_all(struct leave *l)
 {
@@ -197,8 +197,7 @@ static void unmap_all(struct leave *l)
 		m = l->ctl->mapping[i];
 		if (m.kind == UKP_MAP_TEXT)
 			text = m;
-		if (m.kind == UKP_MAP_FREE || m.kind == UKP_MAP_TEXT || m.kind == UKP_MAP_CTL ||
-		    !m.addr || !m.len)
+		if (m.kind == UKP_MAP_FREE || m.kind == UKP_MAP_TEXT || !m.addr || !m.len)
 			continue;
 		v[nr++] = (struct inject_call){ SYS_munmap, { m.addr, m.len }, 0 };
 		if (nr == MAX_UNMAPS) {
@@ -211,9 +210,6 @@ static void unmap_all(struct leave *l)
 	inject_use_runner(l->inject, 0);
 	if (text.addr)
 		inject_syscall(l->inject, SYS_munmap, text.addr, text.len, 0, 0, 0, 0);
-	m = l->ctl->mapping[0];
-	if (n && m.kind == UKP_MAP_CTL)
-		inject_syscall(l->inject, SYS_munmap, m.addr, m.len, 0, 0, 0, 0);
 }
 
 static void find_ranges(struct leave *l)
