@@ -172,6 +172,12 @@ struct ukp_counts {
 };
 /* Of one event or latency function; id = UINT_MAX: sum of all. */
 int ukp_session_counts(struct ukp_session *s, unsigned int id, struct ukp_counts *c);
+/*
+ * The target can write to the memory that its hits are counted and recorded in.
+ * Counts that can't be are refused with -EBADMSG, here and below.  This says, or
+ * is NULL, that there was something else than records where records belong.
+ */
+const char *ukp_session_damage(struct ukp_session *s);
 /* "maxactive", "arena", "ring full", "recursion", "unreturned", "unwound", "frame" */
 const char *ukp_miss_name(unsigned int reason);
 

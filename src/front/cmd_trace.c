@@ -135,13 +135,16 @@ static void watch(struct trace *t)
 	}
 }
 
-static void summary(struct trace *t)
+/* Returns the exit status. */
+static int summary(struct trace *t)
 {
+	const char *sep = " (", *damage = ukp_session_damage(t->run.s);
 	struct ukp_counts c;
-	const char *sep = " (";
 
+	if (damage)
+		complain("%s", damage);
 	if (ukp_session_counts(t->run.s, UINT_MAX, &c))
-		return;
+		return complain("%s", ukp_session_error(t->run.s));
 	fprintf(stderr, "ukprobe: %" PRIu64 " hits, %" PRIu64 " records, %" PRIu64 " misses",
 	        c.hits, c.records, c.misses);
 	for (unsigned int i = 0; i < UKP_NR_MISSES; i++) {
@@ -152,6 +155,7 @@ static void summary(struct trace *t)
 	}
 	fprintf(stderr, "%s\n", *sep == ',' ? ")" : "");
 	run_hint(&t->run, t->o->nr_words);
+	return damage ? 1 : 0;
 }
 
 /* What went wrong while it ran.  Nobody reads any more: that is no failure. */
@@ -233,7 +237,8 @@ int cmd_trace(const struct options *o)
 		t.out.len = 0;
 	write_err = out_close(&t.out);
 	ret = status(&t, write_err);
-	summary(&t);
+	if (summary(&t))
+		ret = 1;
 	format_free(t.format);
 	return run_close(&t.run, err ? 1 : ret);
 }

@@ -66,6 +66,7 @@ struct ukp_session {
 	void *mem;
 	size_t size;
 	struct ukp_reader *reader;
+	uint64_t odd; /* records that are none of this session's */
 	uint64_t blocked_at[UKP_READER_RINGS], blocked_since[UKP_READER_RINGS];
 	struct event **events;
 	unsigned int nr_events;
@@ -102,5 +103,7 @@ int client_request(struct ukp_session *s, uint32_t type, uint32_t arg, const cha
 int client_add(struct ukp_session *s, uint32_t type, const char *text, unsigned int *id);
 
 int session_new(struct ukp_session **ret);
+/* Sets the error for counters that the target has overwritten: -EBADMSG. */
+int session_damaged(struct ukp_session *s);
 
 #endif

@@ -71,7 +71,10 @@ int ukp_session_stat(struct ukp_session *s, unsigned int id, ukp_stat_fn fn, voi
 		p.addr = e->addr[i];
 		if (!p.addr)
 			continue;
-		if (ukp_counter_sum(s->reader, e->counter + i, &p.hits))
+		ret = ukp_counter_sum(s->reader, e->counter + i, &p.hits);
+		if (ret == -EBADMSG)
+			return session_damaged(s);
+		if (ret)
 			return session_fail(s, -EIO, "the counters cannot be read");
 		ret = fn(&p, arg);
 	}

@@ -166,8 +166,10 @@ static long drain(struct ukp_session *s, ukp_record_fn fn, void *arg, bool *stop
 	while (!*stop && (ring = oldest(s, limit, now)) >= 0) {
 		if (ukp_reader_next(s->reader, ring, &v) != UKP_READ_RECORD)
 			break;
-		if (!take_record(s, v, &r))
+		if (!take_record(s, v, &r)) {
+			s->odd++;
 			continue;
+		}
 		n++;
 		*stop = fn(&r, arg);
 	}

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Counters and latencies of a session. */
+#include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/quantile.h"
 #include "session/client.h"
@@ -49,6 +51,43 @@ static void add_unfinished(struct ukp_counts *c)
 	c->misses = c->hits - c->records;
 }
 
+int session_damaged(struct ukp_session *s)
+{
+	return session_fail(s, -EBADMSG,
+	                    "the channel is damaged: process %d has written to its counters",
+	                    s->pid);
+}
+
+const char *ukp_session_damage(struct ukp_session *s)
+{
+	struct ukp_ring_counts c;
+	uint64_t bad = s->odd;
+	uint32_t i;
+
+	for (i = 0; s->reader && i < s->reader->geo.nr_rings; i++) {
+		ukp_reader_counts(s->reader, i, &c);
+		bad += c.bad;
+	}
+	if (!bad)
+		return NULL;
+	session_fail(
+		s, -EBADMSG,
+		"the channel is damaged: process %d has written something else than records to "
+		"its rings, in %" PRIu64 " places; some are lost",
+		s->pid, bad);
+	return s->error;
+}
+
+/* No CPU hits more than once a nanosecond. */
+static bool is_possible(const struct ukp_session *s, const struct ukp_counts *c)
+{
+	uint64_t ns = (uint64_t)(client_now_ms() + 1) * 1000000 - s->clock.first_ns;
+	long cpus = sysconf(_SC_NPROCESSORS_CONF);
+	uint64_t most = ns * (uint64_t)(cpus > 0 ? cpus : 1);
+
+	return c->hits <= most && c->records <= most && c->misses <= most;
+}
+
 int ukp_session_counts(struct ukp_session *s, unsigned int id, struct ukp_counts *c)
 {
 	unsigned int i, first = id == UINT_MAX ? 0 : id,
@@ -61,10 +100,14 @@ int ukp_session_counts(struct ukp_session *s, unsigned int id, struct ukp_counts
 	for (i = first; i < last; i++) {
 		int ret = ukp_stat_sum(s->reader, i, &st);
 
+		if (ret == -EBADMSG)
+			return session_damaged(s);
 		if (ret)
 			return session_fail(s, ret, "the counters cannot be read");
 		add_row(c, &st);
 	}
+	if (!is_possible(s, c))
+		return session_damaged(s);
 	if (!ukp_session_alive(s))
 		add_unfinished(c);
 	return 0;
@@ -94,13 +137,15 @@ static unsigned int take_errors(struct ukp_session *s)
 static int read_hist(struct ukp_session *s, unsigned int id)
 {
 	struct event *e;
+	int ret;
 
 	if (id >= s->nr_events || !s->events[id]->latency)
 		return session_fail(s, -EINVAL, "there is no latency function %u", id);
 	e = s->events[id];
-	if (ukp_hist_read(s->reader, e->hist_off, e->hist_stride, e->hist_shards, &s->hist))
-		return session_fail(s, -EIO, "the histogram cannot be read");
-	return 0;
+	ret = ukp_hist_read(s->reader, e->hist_off, e->hist_stride, e->hist_shards, &s->hist);
+	if (ret == -EBADMSG)
+		return session_damaged(s);
+	return ret ? session_fail(s, -EIO, "the histogram cannot be read") : 0;
 }
 
 int ukp_session_latency(struct ukp_session *s, unsigned int id, struct ukp_latency_info *info)

@@ -7,6 +7,7 @@
 #include "wire/check.h"
 
 #define EINVAL 22
+#define EBADMSG 74
 
 static uint64_t load(const uint64_t *p)
 {
@@ -94,7 +95,8 @@ int ukp_reader_init(struct ukp_reader *rd, void *mem, size_t size)
 int ukp_stat_sum(const struct ukp_reader *rd, uint32_t row, struct ukp_stat *out)
 {
 	const struct ukp_stat *stats = (const void *)(rd->mem + rd->geo.off_stats);
-	uint64_t *sum = (void *)out;
+	uint64_t *sum = (void *)out, v;
+	int ret = 0;
 
 	if (row >= rd->geo.nr_stats)
 		return -EINVAL;
@@ -103,22 +105,30 @@ int ukp_stat_sum(const struct ukp_reader *rd, uint32_t row, struct ukp_stat *out
 	for (uint32_t i = 0; i < rd->geo.nr_shards; i++) {
 		const uint64_t *from = (const void *)&stats[(uint64_t)i * rd->geo.nr_stats + row];
 
-		for (size_t w = 0; w < sizeof(*out) / 8; w++)
-			sum[w] += load(from + w);
+		for (size_t w = 0; w < sizeof(*out) / 8; w++) {
+			v = load(from + w);
+			sum[w] += v;
+			ret |= v >= UKP_COUNT_MAX;
+		}
 	}
-	return 0;
+	return ret ? -EBADMSG : 0;
 }
 
 int ukp_counter_sum(const struct ukp_reader *rd, uint32_t i, uint64_t *out)
 {
 	const uint64_t *counters = (const void *)(rd->mem + rd->geo.off_counters);
+	int ret = 0;
 
 	if (i >= rd->geo.nr_counters)
 		return -EINVAL;
 	*out = 0;
-	for (uint32_t k = 0; k < rd->geo.nr_shards; k++)
-		*out += load(counters + (uint64_t)k * rd->geo.nr_counters + i);
-	return 0;
+	for (uint32_t k = 0; k < rd->geo.nr_shards; k++) {
+		uint64_t v = load(counters + (uint64_t)k * rd->geo.nr_counters + i);
+
+		*out += v;
+		ret |= v >= UKP_COUNT_MAX;
+	}
+	return ret ? -EBADMSG : 0;
 }
 
 /* A value may stand in several shards, and twice in one (engine/hist.c). */
@@ -139,8 +149,10 @@ static void add_error(struct ukp_hist *out, int64_t value, uint64_t count)
 	out->err_other += count;
 }
 
-static void add_errors(struct ukp_hist *out, const struct ukp_hist *h)
+static int add_errors(struct ukp_hist *out, const struct ukp_hist *h)
 {
+	int bad = 0;
+
 	for (uint32_t i = 0; i < UKP_HIST_ERRS; i++) {
 		const struct ukp_hist_err *e = &h->err[i];
 		uint64_t count;
@@ -149,28 +161,36 @@ static void add_errors(struct ukp_hist *out, const struct ukp_hist *h)
 		if (__atomic_load_n(&e->claimed, __ATOMIC_ACQUIRE) != 2)
 			continue;
 		count = load(&e->count);
+		bad |= count >= UKP_COUNT_MAX;
 		if (count)
 			add_error(out, __atomic_load_n(&e->value, __ATOMIC_RELAXED), count);
 	}
+	return bad;
 }
 
-static void add_shard(struct ukp_hist *out, const struct ukp_hist *h)
+/* Nonzero: that is no histogram of ours. */
+static int add_shard(struct ukp_hist *out, const struct ukp_hist *h)
 {
-	uint64_t min = load(&h->min), max = load(&h->max);
-	uint64_t count = load(&h->count);
+	uint64_t min = load(&h->min), max = load(&h->max), v;
+	uint64_t count = load(&h->count), errors = load(&h->errors), other = load(&h->err_other);
+	int bad = (count | errors | other) >= UKP_COUNT_MAX;
 
 	out->count += count;
-	out->errors += load(&h->errors);
+	out->errors += errors;
 	out->sum += load(&h->sum);
-	out->err_other += load(&h->err_other);
+	out->err_other += other;
 	/* A shard that nobody prepared has min 0 and no values. */
 	if (count && min < out->min)
 		out->min = min;
 	if (count && max > out->max)
 		out->max = max;
-	add_errors(out, h);
-	for (uint32_t i = 0; i < UKP_HIST_BUCKETS; i++)
-		out->bucket[i] += load(&h->bucket[i]);
+	bad |= add_errors(out, h);
+	for (uint32_t i = 0; i < UKP_HIST_BUCKETS; i++) {
+		v = load(&h->bucket[i]);
+		out->bucket[i] += v;
+		bad |= v >= UKP_COUNT_MAX;
+	}
+	return bad;
 }
 
 int ukp_hist_read(const struct ukp_reader *rd, uint64_t off, uint64_t stride, uint32_t shards,
@@ -178,6 +198,7 @@ int ukp_hist_read(const struct ukp_reader *rd, uint64_t off, uint64_t stride, ui
 {
 	uint64_t *words = (void *)out;
 	uint64_t size = rd->geo.size, len;
+	int bad = 0;
 
 	if (!shards || shards > UKP_READER_RINGS || stride & 7 || stride > size)
 		return -EINVAL;
@@ -188,6 +209,6 @@ int ukp_hist_read(const struct ukp_reader *rd, uint64_t off, uint64_t stride, ui
 		words[w] = 0;
 	out->min = UINT64_MAX;
 	for (uint32_t i = 0; i < shards; i++)
-		add_shard(out, (const void *)(rd->mem + off + i * stride));
-	return 0;
+		bad |= add_shard(out, (const void *)(rd->mem + off + i * stride));
+	return bad ? -EBADMSG : 0;
 }

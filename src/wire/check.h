@@ -128,6 +128,13 @@ void ukp_reader_expire(struct ukp_reader *rd, uint32_t ring);
 /* Call it at least once in 2^32 attempts. */
 void ukp_reader_counts(struct ukp_reader *rd, uint32_t ring, struct ukp_ring_counts *out);
 
+/*
+ * More than that no counter of a shard can have come to: it takes years at one a
+ * nanosecond.  Who finds more finds something else than our writers', and the
+ * three calls below return -EBADMSG.
+ */
+#define UKP_COUNT_MAX (1ull << 56)
+
 /* A row of counters, summed over the shards.  -EINVAL: no such row. */
 int ukp_stat_sum(const struct ukp_reader *rd, uint32_t row, struct ukp_stat *out);
 

@@ -69,7 +69,7 @@ static void read_all(struct ukp_reader *rd, unsigned char *mem, size_t size, con
 	volatile unsigned char sink = 0;
 	struct ukp_ring_counts c;
 	struct ukp_stat st;
-	uint64_t pos;
+	uint64_t pos, sum;
 
 	for (uint32_t i = 0; i < CALLS; i++) {
 		enum ukp_read ret = ukp_reader_next(rd, i & 1, &v);
@@ -86,7 +86,12 @@ static void read_all(struct ukp_reader *rd, unsigned char *mem, size_t size, con
 		}
 		ukp_reader_counts(rd, i & 1, &c);
 		p = overlay(mem, size, p, end, 1);
-		ukp_stat_sum(rd, i, &st);
+		/* What is taken for counts is possible. */
+		if (!ukp_stat_sum(rd, i, &st) &&
+		    (st.hits | st.records) / UKP_COUNT_MAX >= rd->geo.nr_shards)
+			abort();
+		if (!ukp_counter_sum(rd, i, &sum) && sum / UKP_COUNT_MAX >= rd->geo.nr_shards)
+			abort();
 	}
 	ukp_hist_read(rd, HISTS, sizeof(hist), 2, &hist);
 	(void)sink;

@@ -247,6 +247,11 @@ int ukp_session_counts(struct ukp_session *s, unsigned int id, struct ukp_counts
 	return 0;
 }
 
+const char *ukp_session_damage(struct ukp_session *s)
+{
+	return fake.damage;
+}
+
 const char *ukp_miss_name(unsigned int reason)
 {
 	static const char *const name[UKP_NR_MISSES] = { "maxactive", "arena",      "ring full",

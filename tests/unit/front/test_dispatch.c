@@ -175,6 +175,10 @@ static void trace_ends_with_its_target_and_counts(void **state)
 	fake.counts = (struct ukp_counts){ .hits = 1000, .records = 1000 };
 	run("ukprobe trace -p 1 p+a");
 	assert_string_equal(err, "ukprobe: 1000 hits, 1000 records, 0 misses\n");
+	fake.damage = "damaged";
+	run("ukprobe trace -p 1 p+a");
+	assert_int_equal(status, 1);
+	assert_string_equal(err, "ukprobe: damaged\nukprobe: 1000 hits, 1000 records, 0 misses\n");
 }
 
 static void a_probe_that_was_never_hit_is_told_in_one_line(void **state)

@@ -90,6 +90,9 @@ static void counters_of_places_are_summed_over_the_shards(void **s)
 	assert_int_equal(ukp_counter_sum(f.rd, 1, &sum), 0);
 	assert_int_equal(sum, chan_of(&f)->nr_shards * (chan_of(&f)->nr_shards + 1) / 2);
 	assert_int_equal(ukp_counter_sum(f.rd, 2, &sum), -EINVAL);
+	at[1] = UKP_COUNT_MAX;
+	assert_int_equal(ukp_counter_sum(f.rd, 1, &sum), -EBADMSG);
+	assert_int_equal(ukp_counter_sum(f.rd, 0, &sum), 0);
 	fixture_close(&f);
 }
 
@@ -362,6 +365,10 @@ static void counters_are_summed_over_the_shards(void **s)
 	assert_int_equal(out.hits, 33);
 	assert_int_equal(out.miss[UKP_MISS_FRAME], 3);
 	assert_int_equal(out.records, 0);
+	st[5 + 4].miss[UKP_MISS_RING] = UKP_COUNT_MAX;
+	assert_int_equal(ukp_stat_sum(rd, 4, &out), -EBADMSG);
+	st[5 + 4].miss[UKP_MISS_RING] = UKP_COUNT_MAX - 1;
+	assert_int_equal(ukp_stat_sum(rd, 4, &out), 0);
 	assert_int_equal(ukp_stat_sum(rd, 5, &out), -EINVAL);
 	assert_int_equal(ukp_stat_sum(rd, UINT32_MAX, &out), -EINVAL);
 	free(rd);
@@ -421,6 +428,16 @@ static void histograms_are_summed_and_equal_errors_merged(void **s)
 	assert_int_equal(out->err[1].value, -6);
 	assert_int_equal(out->err[1].count, 1);
 	assert_int_equal(out->err[2].claimed, 0);
+	h[2].bucket[UKP_HIST_BUCKETS - 1] = UKP_COUNT_MAX;
+	assert_int_equal(ukp_hist_read(rd, 4096, stride, 3, out), -EBADMSG);
+	h[2].bucket[UKP_HIST_BUCKETS - 1] = 0;
+	h[2].err[7].count = UINT64_MAX;
+	assert_int_equal(ukp_hist_read(rd, 4096, stride, 3, out), -EBADMSG);
+	h[2].err[7].count = 0;
+	h[1].errors = UINT64_MAX;
+	assert_int_equal(ukp_hist_read(rd, 4096, stride, 3, out), -EBADMSG);
+	h[1].errors = 0;
+	assert_int_equal(ukp_hist_read(rd, 4096, stride, 3, out), 0);
 	free(out);
 	free(rd);
 	free(mem);
