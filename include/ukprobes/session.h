@@ -103,6 +103,9 @@ void ukp_session_close(struct ukp_session *s);
 /* The last failure, one sentence; definitions are followed by lines with the text and a caret. */
 const char *ukp_session_error(const struct ukp_session *s);
 pid_t ukp_session_pid(const struct ukp_session *s);
+/* What the target may do later that a probe would kill it for, and the remedy; "": nothing known.
+ */
+const char *ukp_session_hazard(const struct ukp_session *s);
 
 /* Add a definition line; nothing is planted before ukp_session_start().  id may be NULL. */
 int ukp_session_add(struct ukp_session *s, const char *definition, unsigned int *id);

@@ -87,7 +87,11 @@ int run_open(struct run *r, const struct options *o)
 	if (r->s && o->strict)
 		ukp_session_set_strict(r->s, true);
 	interruptible = r->s;
-	return err ? failed(r, err) : 0;
+	if (err)
+		return failed(r, err);
+	if (*ukp_session_hazard(r->s))
+		complain("warning: %s", ukp_session_hazard(r->s));
+	return 0;
 }
 
 /* Of many places some can't be probed: how many, and why. */

@@ -72,6 +72,9 @@ int client_open(struct ukp_session *s)
 	ret = client_request(s, PROTO_OPEN, PROTO_VERSION, NULL, r, &s->chan_fd);
 	if (ret >= 0)
 		ret = map_channel(s, (struct proto_open *)r->data);
+	if (!ret)
+		snprintf(s->hazard, sizeof(s->hazard), "%.*s", (int)sizeof(s->hazard) - 1,
+		         ((struct proto_open *)r->data)->hazard);
 	free(r);
 	if (ret)
 		return ret;
@@ -113,6 +116,11 @@ int ukp_session_open(struct ukp_session **ret_s, pid_t pid)
 const char *ukp_session_error(const struct ukp_session *s)
 {
 	return s->error;
+}
+
+const char *ukp_session_hazard(const struct ukp_session *s)
+{
+	return s->hazard;
 }
 
 pid_t ukp_session_pid(const struct ukp_session *s)

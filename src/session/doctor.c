@@ -18,6 +18,7 @@
 
 #include "inject/inject.h"
 #include "patch/deny.h"
+#include "session/hazard.h"
 #include "ukprobes/session.h"
 
 struct report {
@@ -181,6 +182,7 @@ static void check_text(struct report *r, pid_t pid)
 	struct err err = ERR_INIT;
 	struct sym_proc *p;
 	size_t i, files = 0, writable = 0;
+	const char *hazard;
 
 	if (sym_open(&p, pid, &err)) {
 		say(r, "no", "code", "%s", err.text);
@@ -192,7 +194,10 @@ static void check_text(struct report *r, pid_t pid)
 		files += m->x && m->module;
 		writable += m->x && m->w;
 	}
+	hazard = hazard_find(p, pid);
 	sym_close(p);
+	if (hazard)
+		say(r, "warn", "threads", "%s", hazard);
 	if (files)
 		say(r, "ok", "code", "%zu executable file mappings", files);
 	else

@@ -14,7 +14,7 @@
 
 #include "lang/lang.h"
 
-#define PROTO_VERSION 2
+#define PROTO_VERSION 3
 #define PROTO_DATA 16384
 
 enum proto_type {
@@ -55,6 +55,7 @@ struct proto_open {
 	uint64_t chan_size;
 	int32_t launched; /* held at its entry point until START */
 	int32_t pid;
+	char hazard[256]; /* "": none is known */
 };
 
 struct proto_event {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Requests of one client, answered by the broker. */
+#include "session/hazard.h"
 #include "session/optimize.h"
 #include "session/serve.h"
 
@@ -37,6 +38,7 @@ static int serve_open(struct client *c, const struct proto_request *q, struct pr
 	struct target *t = c->broker->target;
 	struct proto_open *o = (struct proto_open *)r->data;
 	struct err err = ERR_INIT;
+	const char *hazard;
 	int ret;
 
 	if (q->arg != PROTO_VERSION)
@@ -49,6 +51,8 @@ static int serve_open(struct client *c, const struct proto_request *q, struct pr
 	o->chan_size = c->chan->size;
 	o->launched = c->broker->launched;
 	o->pid = t->pid;
+	hazard = hazard_find(t->sym, t->pid);
+	snprintf(o->hazard, sizeof(o->hazard), "%s", hazard ? hazard : "");
 	r->len = sizeof(*o);
 	*pass_fd = c->chan->fd;
 	return 0;

@@ -197,3 +197,8 @@ const char *sym_module_build_id(const struct sym_module *m)
 {
 	return m->img ? m->img->build_id : "";
 }
+
+bool sym_module_has_timers(struct sym_module *m)
+{
+	return module_symbols(m)->timers;
+}

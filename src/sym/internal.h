@@ -96,6 +96,7 @@ struct symtab {
 	char *strtab[MAX_STRTABS];
 	unsigned int nr_strtabs;
 	uint64_t name_bytes; /* looked at so far: the bound of the work on names */
+	bool timers;         /* imports timer_create */
 };
 
 struct fdes {

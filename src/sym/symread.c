@@ -112,6 +112,16 @@ static const char *version_of(const struct table *tab, uint64_t i, bool *old)
 	return tab->version && v < MAX_VERSIONS ? tab->version[v] : NULL;
 }
 
+static bool is_timer_create(const struct table *tab, const Elf64_Sym *s)
+{
+	static const char name[] = "timer_create";
+	const char *at = tab->str + s->st_name;
+
+	return s->st_shndx == SHN_UNDEF && tab->str_size - s->st_name >= sizeof(name) &&
+	       !memcmp(at, name, sizeof(name) - 1) &&
+	       (!at[sizeof(name) - 1] || at[sizeof(name) - 1] == '@');
+}
+
 /* False: no more memory or patience. */
 static bool add(struct symtab *t, const struct table *tab, uint64_t i)
 {
@@ -119,7 +129,10 @@ static bool add(struct symtab *t, const struct table *tab, uint64_t i)
 	const Elf64_Phdr *ph;
 	struct symbol new = { .addr = s->st_value, .size = s->st_size };
 
-	if (s->st_name >= tab->str_size || !classify(tab, s, &new))
+	if (s->st_name >= tab->str_size)
+		return true;
+	t->timers |= is_timer_create(tab, s);
+	if (!classify(tab, s, &new))
 		return true;
 	ph = image_segment(tab->main, s->st_value);
 	if (new.size > ph->p_memsz - (new.addr - ph->p_vaddr))

@@ -247,6 +247,11 @@ int ukp_session_counts(struct ukp_session *s, unsigned int id, struct ukp_counts
 	return 0;
 }
 
+const char *ukp_session_hazard(const struct ukp_session *s)
+{
+	return fake.hazard ? fake.hazard : "";
+}
+
 const char *ukp_session_damage(struct ukp_session *s)
 {
 	return fake.damage;

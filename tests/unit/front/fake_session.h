@@ -17,7 +17,7 @@ struct fake {
 	int open_error;
 	const char *refused; /* of ukp_session_refused() */
 	struct ukp_counts counts;
-	const char *damage;
+	const char *damage, *hazard;
 	const uint64_t *sample; /* latencies, ns, sorted */
 	uint64_t nr_samples;
 	struct ukp_latency_info latency;

@@ -179,6 +179,11 @@ static void trace_ends_with_its_target_and_counts(void **state)
 	run("ukprobe trace -p 1 p+a");
 	assert_int_equal(status, 1);
 	assert_string_equal(err, "ukprobe: damaged\nukprobe: 1000 hits, 1000 records, 0 misses\n");
+	fake.damage = NULL;
+	fake.hazard = "take care";
+	run("ukprobe trace -p 1 p+a");
+	assert_int_equal(status, 0);
+	has(err, "ukprobe: warning: take care\n");
 }
 
 static void a_probe_that_was_never_hit_is_told_in_one_line(void **state)
