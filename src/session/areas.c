@@ -5,6 +5,7 @@
  * while the process runs on, for nothing leads there yet.
  */
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -81,26 +82,39 @@ static int check_clock(struct target *t, const struct inject_call *asked, uint64
 	               t->pid);
 }
 
+/* For a warning; who takes a smaller one later isn't seen. */
+static void look_at_altstack(struct target *t, const struct inject_call *asked, uint64_t at)
+{
+	stack_t st;
+
+	if (!asked->ret && !inject_read(t->inject, at, &st, sizeof(st)) &&
+	    !(st.ss_flags & SS_DISABLE))
+		t->altstack = st.ss_size;
+}
+
 /* The files, and address space that needs none. */
 static int make_files(struct target *t, struct areas *a, struct err *err)
 {
 	static const char name[2][16] = { "ukprobes-ctl", "ukprobes-stubs" };
-	uint64_t str = inject_scratch(t->inject, sizeof(name) + sizeof(int));
+	uint64_t str = inject_scratch(t->inject, sizeof(name) + 8 + sizeof(stack_t));
+	uint64_t mode = str + sizeof(name), stack = mode + 8;
 	const long anon = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 	struct inject_call v[] = {
 		{ SYS_memfd_create, { str, target_memfd_flags() }, -1 },
 		{ SYS_memfd_create, { str + sizeof(name[0]), target_memfd_flags() }, -1 },
 		{ SYS_mmap, { 0, a->priv_size, PROT_READ | PROT_WRITE, anon, -1 }, -1 },
 		{ SYS_mmap, { 0, STUBS_SIZE, PROT_NONE, anon, -1 }, -1 },
-		{ SYS_prctl, { PR_GET_TSC, str + sizeof(name) }, -1 },
+		{ SYS_prctl, { PR_GET_TSC, mode }, -1 },
+		{ SYS_sigaltstack, { 0, stack }, -1 },
 	};
 	int ret = str ? inject_write(t->inject, str, name, sizeof(name)) : -EIO;
 
 	if (!ret)
-		ret = inject_calls(t->inject, v, 5);
+		ret = inject_calls(t->inject, v, 6);
 	if (ret)
 		return err_set(err, ret, "cannot make memory in process %d: %s", t->pid,
 		               strerror(-ret));
+	look_at_altstack(t, &v[5], stack);
 	a->ctl_file = v[0].ret;
 	a->stubs_file = v[1].ret;
 	if (v[2].ret > 0)
@@ -114,7 +128,7 @@ static int make_files(struct target *t, struct areas *a, struct err *err)
 	ret = v[2].ret < 0 ? (int)v[2].ret : v[3].ret < 0 ? (int)v[3].ret : 0;
 	return ret ? err_set(err, ret, "cannot map memory in process %d: %s", t->pid,
 	                     strerror(-ret))
-	           : check_clock(t, &v[4], str + sizeof(name), err);
+	           : check_clock(t, &v[4], mode, err);
 }
 
 /* The files mapped and closed; close: whatever became of the rest. */

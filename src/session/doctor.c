@@ -194,7 +194,7 @@ static void check_text(struct report *r, pid_t pid)
 		files += m->x && m->module;
 		writable += m->x && m->w;
 	}
-	hazard = hazard_find(p, pid);
+	hazard = hazard_find(p, pid, 0);
 	sym_close(p);
 	if (hazard)
 		say(r, "warn", "threads", "%s", hazard);

@@ -3,11 +3,20 @@
  * The first timer with SIGEV_THREAD makes libc start a thread that blocks all
  * signals, as do all that this one starts.  One that is there at an attach is
  * opened (bring.c); one that comes later dies at a breakpoint.
+ *
+ * A handler on an alternate stack that meets a breakpoint needs room for the
+ * frames of two signals there.  Only of the thread that acts for us at an attach
+ * is it known how much there is.
  */
 #include "session/hazard.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/auxv.h>
+
+#ifndef AT_MINSIGSTKSZ
+#define AT_MINSIGSTKSZ 51
+#endif
 
 /* SIGTIMER of glibc: to a thread of its own that hands it on. */
 static bool has_helper(pid_t pid)
@@ -28,9 +37,15 @@ static bool has_helper(pid_t pid)
 	return found;
 }
 
-const char *hazard_find(struct sym_proc *p, pid_t pid)
+const char *hazard_find(struct sym_proc *p, pid_t pid, uint64_t altstack)
 {
 	size_t i;
+
+	if (altstack && altstack < 2 * getauxval(AT_MINSIGSTKSZ))
+		return "its alternate signal stack has no room for a second signal: a breakpoint "
+		       "in "
+		       "a handler that runs there kills it -> probe nothing that its signal "
+		       "handlers call, or have it take SIGSTKSZ bytes";
 
 	for (i = 0; i < sym_nr_modules(p); i++)
 		if (sym_module_has_timers(sym_module_at(p, i)))

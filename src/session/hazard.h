@@ -5,7 +5,7 @@
 
 #include "sym/sym.h"
 
-/* A sentence with its remedy, or NULL. */
-const char *hazard_find(struct sym_proc *p, pid_t pid);
+/* A sentence with its remedy, or NULL.  altstack: bytes of the one that is known of, or 0. */
+const char *hazard_find(struct sym_proc *p, pid_t pid, uint64_t altstack);
 
 #endif

@@ -51,7 +51,7 @@ static int serve_open(struct client *c, const struct proto_request *q, struct pr
 	o->chan_size = c->chan->size;
 	o->launched = c->broker->launched;
 	o->pid = t->pid;
-	hazard = hazard_find(t->sym, t->pid);
+	hazard = hazard_find(t->sym, t->pid, t->altstack);
 	snprintf(o->hazard, sizeof(o->hazard), "%s", hazard ? hazard : "");
 	r->len = sizeof(*o);
 	*pass_fd = c->chan->fd;

@@ -117,6 +117,7 @@ struct target {
 	unsigned int holds;  /* nested target_hold() */
 	unsigned int begins; /* nested target_begin() */
 	bool dead;
+	uint64_t altstack; /* bytes of a thread's alternate signal stack; 0: none, unknown */
 
 	/*
 	 * The control area is the target's to write.  What we rely on is in
