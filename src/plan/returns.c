@@ -36,6 +36,8 @@ const char *plan_return_reason(const struct plan_return *r)
 		return plan_exits_reason((enum plan_exits_why)r->exits);
 	case PLAN_RETURN_TAILS:
 		return "it leaves by a jump to another function";
+	case PLAN_RETURN_LOOPS:
+		return "it jumps to its own start";
 	case PLAN_RETURN_MANY:
 		return "it has many exits";
 	case PLAN_RETURN_ROOM:
@@ -69,6 +71,8 @@ static bool exits_serve(const struct plan_function *fn, struct plan_return *r)
 		return choose(r, PLAN_BY_NONE, PLAN_RETURN_UNKNOWN);
 	if (fn->nr_tails)
 		return choose(r, PLAN_BY_NONE, PLAN_RETURN_TAILS);
+	if (fn->flags & PLAN_FN_LOOPS)
+		return choose(r, PLAN_BY_NONE, PLAN_RETURN_LOOPS);
 	return true;
 }
 

@@ -9,7 +9,8 @@
  *
  * Exit sites are taken by themselves where they cost nothing else: all exits
  * known, none of them a tail jump (the value isn't there yet), few, and each
- * with the jump form.  Where the return address must stay they are the only
+ * with the jump form.  Not where a function jumps to its own start: then its
+ * entry is hit more often than its exits.  Where the return address must stay they are the only
  * ones.  Call in place needs the jump form at the entry; slot overwrite works
  * from a breakpoint, but not against a shadow stack.
  *
@@ -44,6 +45,7 @@ enum plan_return_why {
 	PLAN_RETURN_NO_FUNCTION,
 	PLAN_RETURN_UNKNOWN,
 	PLAN_RETURN_TAILS,
+	PLAN_RETURN_LOOPS,
 	PLAN_RETURN_MANY,
 	PLAN_RETURN_ROOM,
 	PLAN_RETURN_ENTRY,

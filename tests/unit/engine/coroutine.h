@@ -50,7 +50,7 @@ static void co_main(void)
 
 static void co_start(struct co *c, void (*fn)(int), int arg)
 {
-	uint64_t *top = (uint64_t *)(c->stack + CO_STACK) - 2;
+	uint64_t *top = (uint64_t *)(c->stack + CO_STACK) - 1; /* aligned as by a call */
 
 	c->fn = fn;
 	c->arg = arg;

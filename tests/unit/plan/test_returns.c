@@ -98,6 +98,16 @@ static const struct row rows[] = {
 	  false,
 	  false,
 	  { BY(SLOT, ENTRY), NO(TAILS), NO(ENTRY), SLOT_ASKED } },
+	/* the entry is passed more than once a call */
+	{ PLAN_EXITS_OK,
+	  1,
+	  0,
+	  0,
+	  PLAN_FN_LOOPS,
+	  PLAN_WINDOW_OK,
+	  false,
+	  false,
+	  { BY(CALL, LOOPS), NO(LOOPS), CALL_ASKED, SLOT_ASKED } },
 	/* a shadow stack leaves exit sites, if they serve, or nothing */
 	{ PLAN_EXITS_OK,
 	  20,
