@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The kernel's samples/kprobes/kprobe_example.c for one's own process: a probe
- * at a function of libc, by default getenv().
+ * at a function of libc, by default setenv().
  *
  *	cc kprobe_example.c $(pkg-config --cflags --libs ukprobes) && ./a.out [SYMBOL]
  */
@@ -10,7 +10,7 @@
 
 #include <ukprobes/kprobes.h>
 
-static struct kprobe kp = { .symbol_name = "getenv" };
+static struct kprobe kp = { .symbol_name = "setenv" };
 
 static int handler_pre(struct kprobe *p, struct pt_regs *regs)
 {
@@ -39,7 +39,7 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	printf("Planted kprobe at %p\n", (void *)kp.addr);
-	printf("HOME is %s\n", getenv("HOME") ? "set" : "not set");
+	setenv("EXAMPLE", "yes", 1);
 	unregister_kprobe(&kp);
 	printf("kprobe at %p unregistered\n", (void *)kp.addr);
 	return 0;

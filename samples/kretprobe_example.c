@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The kernel's samples/kprobes/kretprobe_example.c for one's own process: what
- * a function of libc returns and how long it takes, by default getenv().
+ * a function of libc returns and how long it takes, by default setenv().
  *
  *	cc kretprobe_example.c $(pkg-config --cflags --libs ukprobes) && ./a.out [SYMBOL]
  */
@@ -48,7 +48,7 @@ int main(int argc, char **argv)
 {
 	int ret;
 
-	my_kretprobe.kp.symbol_name = argc > 1 ? argv[1] : "getenv";
+	my_kretprobe.kp.symbol_name = argc > 1 ? argv[1] : "setenv";
 	ret = register_kretprobe(&my_kretprobe);
 	if (ret < 0) {
 		fprintf(stderr, "register_kretprobe failed, returned %d: %s\n", ret,
@@ -57,7 +57,7 @@ int main(int argc, char **argv)
 	}
 	printf("Planted return probe at %s: %p\n", my_kretprobe.kp.symbol_name,
 	       (void *)my_kretprobe.kp.addr);
-	printf("HOME is %s\n", getenv("HOME") ? "set" : "not set");
+	setenv("EXAMPLE", "yes", 1);
 	unregister_kretprobe(&my_kretprobe);
 	printf("kretprobe at %p unregistered\n", (void *)my_kretprobe.kp.addr);
 	printf("Missed probing %d instances of %s\n", my_kretprobe.nmissed,

@@ -48,12 +48,12 @@ static int add_range(void *arg, uint64_t start, uint64_t end, const char *why)
 static int add_entry(struct denied *d, struct sym_module *m, const struct deny_entry *e, bool ret)
 {
 	struct sym_symbol s[4];
-	size_t n = sym_lookup(d->sym, m, e->name, s, 4), i;
+	size_t n = deny_symbols(d->sym, m, e, s, 4), i;
 	int err = 0;
 
 	if (e->kind == DENY_RETURN && !ret)
 		return 0;
-	for (i = 0; i < n && i < 4 && !err; i++)
+	for (i = 0; i < n && !err; i++)
 		err = add_range(&d->by_name, s[i].addr + (e->kind == DENY_BODY),
 		                s[i].addr + s[i].size, e->why);
 	return err;

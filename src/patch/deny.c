@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What libc does with all signals blocked kills the process at an int3: the
- * child of posix_spawn on its way to execve, fork, thread creation, raise.
+ * What libc does with all signals blocked, or with our handler taken away, kills
+ * the process at an int3: the child of posix_spawn on its way to execve, fork,
+ * thread creation, raise.
  * The names are glibc's and musl's public ones; an address is compared with
  * what they stand for in the module that is libc.
  *
@@ -16,95 +17,145 @@
 static const char blocked[] = "it runs with all signals blocked, where a breakpoint kills";
 static const char partly[] =
 	"it blocks all signals inside, where a breakpoint kills; its entry can be probed";
+static const char spawned[] =
+	"the child of posix_spawn runs it when it has taken its handlers away, and "
+	"a breakpoint kills";
 static const char twice[] = "it returns twice or changes stacks: its return address must stay";
 const char deny_nameless[] = "it is no function that others may call: it may be one of those "
 			     "that libc runs with all signals blocked, where a "
 			     "breakpoint kills";
 static const char reads[] = "it looks at its own return address";
 
+#define MUSL(name, why)                         \
+	{                                       \
+		name, DENY_ALL, why, true, NULL \
+	}
+
 static const struct deny_entry list[] = {
-	{ "execve", DENY_ALL, blocked },
-	{ "execveat", DENY_ALL, blocked },
-	{ "fexecve", DENY_ALL, blocked },
-	{ "execv", DENY_ALL, blocked },
-	{ "execvp", DENY_ALL, blocked },
-	{ "execvpe", DENY_ALL, blocked },
-	{ "__execvpex", DENY_ALL, blocked },
-	{ "sigprocmask", DENY_ALL, blocked },
-	{ "pthread_sigmask", DENY_ALL, blocked },
-	{ "dup2", DENY_ALL, blocked },
-	{ "chdir", DENY_ALL, blocked },
-	{ "fchdir", DENY_ALL, blocked },
-	{ "setsid", DENY_ALL, blocked },
-	{ "setpgid", DENY_ALL, blocked },
-	{ "tcsetpgrp", DENY_ALL, blocked },
-	{ "sched_setparam", DENY_ALL, blocked },
-	{ "sched_setscheduler", DENY_ALL, blocked },
-	{ "closefrom", DENY_ALL, blocked },
-	{ "close_range", DENY_ALL, blocked },
-	{ "_exit", DENY_ALL, blocked },
-	{ "_Exit", DENY_ALL, blocked },
-	{ "clone", DENY_ALL, blocked },
-	{ "__clone", DENY_ALL, blocked },
-	{ "__clone3", DENY_ALL, blocked },
-	{ "__clone_internal", DENY_ALL, blocked },
-	{ "getuid", DENY_ALL, blocked },
-	{ "getgid", DENY_ALL, blocked },
-	{ "getpid", DENY_ALL, blocked },
-	{ "getpagesize", DENY_ALL, blocked },
-	{ "wait4", DENY_ALL, blocked },
-	{ "waitpid", DENY_ALL, blocked },
-	{ "sigtimedwait", DENY_ALL, blocked },
-	{ "sigwaitinfo", DENY_ALL, blocked },
-	{ "sigwait", DENY_ALL, blocked },
-	{ "madvise", DENY_ALL, blocked },
-	{ "munmap", DENY_ALL, blocked },
-	{ "__close_nocancel", DENY_ALL, blocked },
-	{ "__open_nocancel", DENY_ALL, blocked },
-	{ "__open64_nocancel", DENY_ALL, blocked },
-	{ "__libc_sigaction", DENY_ALL, blocked },
-	{ "__ctype_init", DENY_ALL, blocked },
-	{ "__call_tls_dtors", DENY_ALL, blocked },
-	{ "__lll_lock_wait_private", DENY_ALL, blocked },
-	{ "__lll_lock_wake_private", DENY_ALL, blocked },
-	{ "_dl_allocate_tls_init", DENY_ALL, blocked },
-	{ "start_thread", DENY_ALL, blocked },
-	{ "__spawni_child", DENY_ALL, blocked },
-	{ "setjmp", DENY_ALL, blocked },
-	{ "_setjmp", DENY_ALL, blocked },
-	{ "__sigsetjmp", DENY_ALL, blocked },
-	{ "sigsetjmp", DENY_ALL, blocked },
-	{ "pthread_create", DENY_BODY, partly },
-	{ "posix_spawn", DENY_BODY, partly },
-	{ "posix_spawnp", DENY_BODY, partly },
-	{ "__spawni", DENY_BODY, partly },
-	{ "__spawnix", DENY_BODY, partly },
-	{ "fork", DENY_BODY, partly },
-	{ "_Fork", DENY_BODY, partly },
-	{ "raise", DENY_BODY, partly },
-	{ "gsignal", DENY_BODY, partly },
-	{ "pthread_kill", DENY_BODY, partly },
-	{ "__pthread_kill_implementation", DENY_BODY, partly },
-	{ "abort", DENY_BODY, partly },
-	{ "pthread_exit", DENY_BODY, partly },
-	{ "getcontext", DENY_RETURN, twice },
-	{ "setcontext", DENY_RETURN, twice },
-	{ "swapcontext", DENY_RETURN, twice },
-	{ "makecontext", DENY_RETURN, twice },
-	{ "vfork", DENY_RETURN, twice },
-	{ "__vfork", DENY_RETURN, twice },
-	{ "longjmp", DENY_RETURN, twice },
-	{ "_longjmp", DENY_RETURN, twice },
-	{ "siglongjmp", DENY_RETURN, twice },
-	{ "__longjmp_chk", DENY_RETURN, twice },
-	{ "dlsym", DENY_RETURN, reads },
-	{ "dlvsym", DENY_RETURN, reads },
-	{ "dlopen", DENY_RETURN, reads },
-	{ "dlmopen", DENY_RETURN, reads },
-	{ "mcount", DENY_RETURN, reads },
-	{ "__fentry__", DENY_RETURN, reads },
-	{ "_mcount", DENY_RETURN, reads },
-	{ NULL, DENY_ALL, NULL },
+	{ "execve", DENY_ALL, blocked, false, NULL },
+	{ "execveat", DENY_ALL, blocked, false, NULL },
+	{ "fexecve", DENY_ALL, blocked, false, NULL },
+	{ "execv", DENY_ALL, blocked, false, NULL },
+	{ "execvp", DENY_ALL, blocked, false, NULL },
+	{ "execvpe", DENY_ALL, blocked, false, NULL },
+	{ "__execvpex", DENY_ALL, blocked, false, NULL },
+	{ "sigprocmask", DENY_ALL, blocked, false, NULL },
+	{ "pthread_sigmask", DENY_ALL, blocked, false, NULL },
+	{ "dup2", DENY_ALL, blocked, false, NULL },
+	{ "chdir", DENY_ALL, blocked, false, NULL },
+	{ "fchdir", DENY_ALL, blocked, false, NULL },
+	{ "setsid", DENY_ALL, blocked, false, NULL },
+	{ "setpgid", DENY_ALL, blocked, false, NULL },
+	{ "tcsetpgrp", DENY_ALL, blocked, false, NULL },
+	{ "sched_setparam", DENY_ALL, blocked, false, NULL },
+	{ "sched_setscheduler", DENY_ALL, blocked, false, NULL },
+	{ "closefrom", DENY_ALL, blocked, false, NULL },
+	{ "close_range", DENY_ALL, blocked, false, NULL },
+	{ "_exit", DENY_ALL, blocked, false, NULL },
+	{ "_Exit", DENY_ALL, blocked, false, NULL },
+	{ "clone", DENY_ALL, blocked, false, NULL },
+	{ "__clone", DENY_ALL, blocked, false, NULL },
+	{ "__clone3", DENY_ALL, blocked, false, NULL },
+	{ "__clone_internal", DENY_ALL, blocked, false, NULL },
+	{ "getuid", DENY_ALL, blocked, false, NULL },
+	{ "getgid", DENY_ALL, blocked, false, NULL },
+	{ "getpid", DENY_ALL, blocked, false, NULL },
+	{ "getpagesize", DENY_ALL, blocked, false, NULL },
+	{ "wait4", DENY_ALL, blocked, false, NULL },
+	{ "waitpid", DENY_ALL, blocked, false, NULL },
+	{ "sigtimedwait", DENY_ALL, blocked, false, NULL },
+	{ "sigwaitinfo", DENY_ALL, blocked, false, NULL },
+	{ "sigwait", DENY_ALL, blocked, false, NULL },
+	{ "madvise", DENY_ALL, blocked, false, NULL },
+	{ "munmap", DENY_ALL, blocked, false, NULL },
+	{ "__close_nocancel", DENY_ALL, blocked, false, NULL },
+	{ "__open_nocancel", DENY_ALL, blocked, false, NULL },
+	{ "__open64_nocancel", DENY_ALL, blocked, false, NULL },
+	{ "__libc_sigaction", DENY_ALL, blocked, false, NULL },
+	{ "__ctype_init", DENY_ALL, blocked, false, NULL },
+	{ "__call_tls_dtors", DENY_ALL, blocked, false, NULL },
+	{ "__lll_lock_wait_private", DENY_ALL, blocked, false, NULL },
+	{ "__lll_lock_wake_private", DENY_ALL, blocked, false, NULL },
+	{ "_dl_allocate_tls_init", DENY_ALL, blocked, false, NULL },
+	{ "start_thread", DENY_ALL, blocked, false, NULL },
+	{ "__spawni_child", DENY_ALL, blocked, false, NULL },
+	{ "setjmp", DENY_ALL, blocked, false, NULL },
+	{ "_setjmp", DENY_ALL, blocked, false, NULL },
+	{ "__sigsetjmp", DENY_ALL, blocked, false, NULL },
+	{ "sigsetjmp", DENY_ALL, blocked, false, NULL },
+	{ "getenv", DENY_ALL, spawned, false, NULL },
+	{ "__libc_alloca_cutoff", DENY_ALL, spawned, false, NULL },
+	{ "fcntl", DENY_ALL, spawned, false, NULL },   /* to keep a descriptor open */
+	{ "getpgid", DENY_ALL, spawned, false, NULL }, /* to set a terminal's group, with ioctl */
+	{ "ioctl", DENY_ALL, spawned, false, NULL },
+	{ "getrlimit", DENY_ALL, spawned, false, NULL }, /* before it closes something */
+	{ "pthread_create", DENY_BODY, partly, false, NULL },
+	{ "posix_spawn", DENY_BODY, partly, false, NULL },
+	{ "posix_spawnp", DENY_BODY, partly, false, NULL },
+	{ "__spawni", DENY_BODY, partly, false, NULL },
+	{ "__spawnix", DENY_BODY, partly, false, NULL },
+	{ "fork", DENY_BODY, partly, false, NULL },
+	{ "_Fork", DENY_BODY, partly, false, NULL },
+	{ "raise", DENY_BODY, partly, false, NULL },
+	{ "gsignal", DENY_BODY, partly, false, NULL },
+	{ "pthread_kill", DENY_BODY, partly, false, NULL },
+	{ "__pthread_kill_implementation", DENY_BODY, partly, false, NULL },
+	{ "abort", DENY_BODY, partly, false, NULL },
+	{ "pthread_exit", DENY_BODY, partly, false, NULL },
+	{ "getcontext", DENY_RETURN, twice, false, NULL },
+	{ "setcontext", DENY_RETURN, twice, false, NULL },
+	{ "swapcontext", DENY_RETURN, twice, false, NULL },
+	{ "makecontext", DENY_RETURN, twice, false, NULL },
+	{ "vfork", DENY_RETURN, twice, false, NULL },
+	{ "__vfork", DENY_RETURN, twice, false, NULL },
+	{ "longjmp", DENY_RETURN, twice, false, NULL },
+	{ "_longjmp", DENY_RETURN, twice, false, NULL },
+	{ "siglongjmp", DENY_RETURN, twice, false, NULL },
+	{ "__longjmp_chk", DENY_RETURN, twice, false, NULL },
+	{ "dlsym", DENY_RETURN, reads, false, NULL },
+	{ "dlvsym", DENY_RETURN, reads, false, NULL },
+	{ "dlopen", DENY_RETURN, reads, false, NULL },
+	{ "dlmopen", DENY_RETURN, reads, false, NULL },
+	{ "mcount", DENY_RETURN, reads, false, NULL },
+	{ "__fentry__", DENY_RETURN, reads, false, NULL },
+	{ "_mcount", DENY_RETURN, reads, false, NULL },
+	MUSL("strchr", spawned),
+	MUSL("strncmp", spawned),
+	MUSL("strnlen", spawned),
+	MUSL("memchr", spawned),
+	MUSL("memcpy", spawned),
+	MUSL("strchrnul", spawned),
+	MUSL("__strchrnul", spawned),
+	MUSL("__errno_location", spawned),
+	MUSL("__syscall_ret", spawned),
+	MUSL("__get_handler_set", spawned),
+	MUSL("sigismember", spawned),
+	MUSL("read", blocked),
+	MUSL("close", blocked),
+	MUSL("pipe2", blocked),
+	MUSL("_Fork", blocked),
+	MUSL("__aio_atfork", blocked),
+	MUSL("__aio_close", blocked),
+	MUSL("__block_all_sigs", blocked),
+	MUSL("__block_app_sigs", blocked),
+	MUSL("__restore_sigs", blocked),
+	MUSL("__membarrier_init", blocked),
+	MUSL("__syscall_cp", blocked),
+	MUSL("__syscall_cp_c", blocked),
+	MUSL("__lock", blocked),
+	MUSL("__unlock", blocked),
+	MUSL("__tl_lock", blocked),
+	MUSL("__tl_unlock", blocked),
+	MUSL("__tl_sync", blocked),
+	MUSL("__vm_lock", blocked),
+	MUSL("__vm_unlock", blocked),
+	MUSL("__vm_wait", blocked),
+	MUSL("__synccall", blocked),
+	MUSL("__unmapself", blocked),
+	{ "child", DENY_ALL, blocked, true, "posix_spawn" },
+	{ "start", DENY_ALL, blocked, true, "pthread_create" },
+	{ "cancel_handler", DENY_ALL, blocked, true, "pthread_cancel" },
+	{ .name = NULL },
 };
 
 const struct deny_entry *deny_list(void)
@@ -124,6 +175,41 @@ bool deny_is_libc(struct sym_proc *p, struct sym_module *m)
 		return true;
 	return sym_module_is_exe(m) && sym_lookup(p, m, "__libc_start_main", &s, 1) &&
 	       s.module == m;
+}
+
+static bool is_musl(struct sym_proc *p, struct sym_module *m)
+{
+	struct sym_symbol s;
+
+	return !strncmp(sym_module_name(m), "ld-musl", 7) ||
+	       sym_lookup(p, m, "__syscall_ret", &s, 1);
+}
+
+static bool is_beside(const struct sym_symbol *s, const struct sym_symbol *other)
+{
+	uint64_t d = s->addr > other->addr ? s->addr - other->addr : other->addr - s->addr;
+
+	return !s->global && d < 4096;
+}
+
+size_t deny_symbols(struct sym_proc *p, struct sym_module *m, const struct deny_entry *e,
+                    struct sym_symbol *out, size_t max)
+{
+	struct sym_symbol other;
+	size_t n, i, kept = 0;
+
+	if (e->musl && !is_musl(p, m))
+		return 0;
+	n = sym_lookup(p, m, e->name, out, max);
+	n = n < max ? n : max;
+	if (!e->beside)
+		return n;
+	if (!sym_lookup(p, m, e->beside, &other, 1))
+		return 0;
+	for (i = 0; i < n; i++)
+		if (is_beside(&out[i], &other))
+			out[kept++] = out[i];
+	return kept;
 }
 
 static bool applies(const struct deny_entry *e, const struct sym_symbol *s, uint64_t addr, bool ret)
@@ -192,8 +278,8 @@ const char *deny_check(struct sym_proc *p, uint64_t addr, bool ret)
 	if (!sym_module_is_exe(m) && (!sym_resolve(p, addr, &s[0], &off) || !s[0].global))
 		return deny_nameless;
 	for (e = list; e->name; e++) {
-		n = sym_lookup(p, m, e->name, s, 4);
-		for (i = 0; i < n && i < 4; i++)
+		n = deny_symbols(p, m, e, s, 4);
+		for (i = 0; i < n; i++)
 			if (applies(e, &s[i], addr, ret))
 				return e->why;
 	}

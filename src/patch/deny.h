@@ -19,6 +19,9 @@ struct deny_entry {
 	const char *name;
 	enum deny_kind kind;
 	const char *why;
+	bool musl; /* only of musl */
+	/* Only a local function that lies beside this one: its name is anybody's. */
+	const char *beside;
 };
 
 /* The list; ends with a NULL name. */
@@ -26,6 +29,10 @@ const struct deny_entry *deny_list(void);
 
 /* The reason why a probe at addr is refused, or NULL. */
 const char *deny_check(struct sym_proc *p, uint64_t addr, bool ret);
+
+/* The symbols that e is about in module m, which is libc's: at most max, returns how many. */
+size_t deny_symbols(struct sym_proc *p, struct sym_module *m, const struct deny_entry *e,
+                    struct sym_symbol *out, size_t max);
 
 /* The parts of that: the C library's module; what the whole of a module is refused for, returns. */
 bool deny_is_libc(struct sym_proc *p, struct sym_module *m);

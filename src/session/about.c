@@ -71,7 +71,8 @@ static void print_names(FILE *out)
 	const struct deny_entry *e;
 
 	for (e = deny_list(); e->name; e++)
-		fprintf(out, "%s%s: %s\n", e->name, where[e->kind], e->why);
+		fprintf(out, "%s%s%s: %s\n", e->name, where[e->kind], e->musl ? " (musl's)" : "",
+		        e->why);
 }
 
 static void print_ranges(struct sym_proc *p, FILE *out)

@@ -12,6 +12,7 @@
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -41,7 +42,9 @@ static void threads(void)
 {
 	pthread_attr_t at;
 	pthread_key_t key;
+#ifdef __GLIBC__
 	cpu_set_t cpus;
+#endif
 	pthread_t t;
 
 	pthread_key_create(&key, free);
@@ -53,9 +56,11 @@ static void threads(void)
 	usleep(20000);
 	pthread_attr_setdetachstate(&at, PTHREAD_CREATE_JOINABLE);
 	pthread_attr_setstacksize(&at, 64 << 20);
+#ifdef __GLIBC__ /* musl has no such attribute */
 	CPU_ZERO(&cpus);
 	CPU_SET(0, &cpus);
 	pthread_attr_setaffinity_np(&at, sizeof(cpus), &cpus);
+#endif
 	pthread_create(&t, &at, thread_main, &key);
 	pthread_join(t, NULL);
 	pthread_create(&t, NULL, waiting_main, NULL);
@@ -72,6 +77,36 @@ static void spawn(const posix_spawn_file_actions_t *fa, const posix_spawnattr_t 
 		waitpid(pid, NULL, 0);
 }
 
+/* Actions that fail, a name with a slash, a path with gaps, no path. */
+static void spawn_in_every_way(const posix_spawnattr_t *at)
+{
+	char path[4096], *old = strdup(getenv("PATH"));
+	posix_spawn_file_actions_t fa;
+	pid_t pid;
+
+	posix_spawn_file_actions_init(&fa);
+	posix_spawn_file_actions_addfchdir_np(&fa, open("/", O_RDONLY | O_DIRECTORY));
+	spawn(&fa, at);
+	posix_spawn_file_actions_adddup2(&fa, 0, 0);
+	posix_spawn_file_actions_addopen(&fa, 0, "/dev/null", O_RDONLY, 0);
+	posix_spawn_file_actions_addclose(&fa, 1000);
+#ifdef __GLIBC__
+	posix_spawn_file_actions_addtcsetpgrp_np(&fa, 0);
+#endif
+	spawn(&fa, at);
+	if (!posix_spawnp(&pid, "/bin/true", NULL, NULL, argv_true, environ))
+		waitpid(pid, NULL, 0);
+	snprintf(path, sizeof(path), "/nowhere::/etc:%s", old);
+	setenv("PATH", path, 1);
+	if (!posix_spawnp(&pid, "true", NULL, NULL, argv_true, environ))
+		waitpid(pid, NULL, 0);
+	unsetenv("PATH");
+	if (!posix_spawnp(&pid, "true", NULL, NULL, argv_true, environ))
+		waitpid(pid, NULL, 0);
+	setenv("PATH", old, 1);
+	free(old);
+}
+
 static void spawns(void)
 {
 	posix_spawn_file_actions_t fa;
@@ -85,7 +120,9 @@ static void spawns(void)
 	posix_spawn_file_actions_adddup2(&fa, 5, 7);
 	posix_spawn_file_actions_addclose(&fa, 5);
 	posix_spawn_file_actions_addchdir_np(&fa, "/");
+#ifdef __GLIBC__
 	posix_spawn_file_actions_addclosefrom_np(&fa, 8);
+#endif
 	posix_spawnattr_init(&at);
 	sigemptyset(&set);
 	posix_spawnattr_setsigmask(&at, &set);
@@ -100,6 +137,7 @@ static void spawns(void)
 	spawn(&fa, &at);
 	posix_spawnattr_setflags(&at, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSCHEDPARAM);
 	spawn(NULL, &at);
+	spawn_in_every_way(&at);
 	if (!posix_spawnp(&pid, "true", NULL, NULL, argv_true, environ))
 		waitpid(pid, NULL, 0);
 	posix_spawnp(&pid, "no-such-program", NULL, NULL, argv_true, environ);

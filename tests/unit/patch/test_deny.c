@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Runs tests/targets/blocked.c step by step and asks of every instruction that
- * libc executes with all signals blocked whether a probe there is refused.
+ * libc executes with all signals blocked, or in a child that has taken handlers
+ * away and still shares the memory, whether a probe there is refused.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,16 +20,21 @@
 #include <cmocka.h>
 
 #include "patch/deny.h"
+#include "patch/place.h"
 
 #define GETSIGMASK 0x420a
 #define MAX_PCS 65536
+#define MAX_SPAWNED 64
 
-static const char target[] = "build/tests/targets-deny-blocked";
+static const char shared[] = "build/tests/targets-deny-blocked";
+static const char musl[] = "build/tests/targets-deny-blocked-musl";
 
 struct run {
 	uint64_t pc[MAX_PCS];
 	size_t n;
-	long steps;
+	long steps, spawned_steps;
+	pid_t spawned[MAX_SPAWNED]; /* children that share memory until they exec */
+	unsigned int nr_spawned;
 	struct sym_proc *sym;
 };
 
@@ -50,6 +56,14 @@ static void unique(struct run *r)
 	r->n = n;
 }
 
+static bool is_spawned(const struct run *r, pid_t tid)
+{
+	for (unsigned int i = 0; i < r->nr_spawned; i++)
+		if (r->spawned[i] == tid)
+			return true;
+	return false;
+}
+
 /* A stepped thread never shows SIGTRAP blocked: another signal stands for all. */
 static void note(struct run *r, pid_t tid)
 {
@@ -57,8 +71,11 @@ static void note(struct run *r, pid_t tid)
 	uint64_t mask = 0;
 
 	r->steps++;
-	if (ptrace(GETSIGMASK, tid, sizeof(mask), &mask) || !(mask & 1ull << (SIGUSR2 - 1)) ||
-	    ptrace(PTRACE_GETREGS, tid, 0, &regs))
+	r->spawned_steps += is_spawned(r, tid);
+	if (!is_spawned(r, tid) &&
+	    (ptrace(GETSIGMASK, tid, sizeof(mask), &mask) || !(mask & 1ull << (SIGUSR2 - 1))))
+		return;
+	if (ptrace(PTRACE_GETREGS, tid, 0, &regs))
 		return;
 	if (r->n == MAX_PCS)
 		unique(r);
@@ -66,7 +83,7 @@ static void note(struct run *r, pid_t tid)
 		r->pc[r->n++] = regs.rip;
 }
 
-static pid_t start(void)
+static pid_t start(const char *target)
 {
 	pid_t pid = fork();
 
@@ -106,10 +123,17 @@ static void step_all(struct run *r, pid_t leader)
 			continue;
 		}
 		running = running || event == PTRACE_EVENT_EXEC;
+		if (event == PTRACE_EVENT_VFORK) {
+			unsigned long child;
+
+			ptrace(PTRACE_GETEVENTMSG, tid, 0, &child);
+			assert_true(r->nr_spawned < MAX_SPAWNED);
+			r->spawned[r->nr_spawned++] = (pid_t)child;
+		}
 		if (sig == SIGTRAP && !event) {
 			note(r, tid);
-			/* By now the libraries are in. */
-			if (r->steps % 20000 == 0 && tid == leader) {
+			/* By now the libraries are in, if there are any. */
+			if (tid == leader && (r->steps % 20000 == 0 || r->steps == 300)) {
 				sym_close(r->sym);
 				r->sym = NULL;
 				assert_int_equal(sym_open(&r->sym, leader, &err), 0);
@@ -121,42 +145,93 @@ static void step_all(struct run *r, pid_t leader)
 	}
 }
 
-static void no_probe_lands_where_libc_blocks_all_signals(void **state)
+/* Of the module that is libc, as its name begins; NULL: the program itself. */
+static bool is_libc(const struct sym_module *m, const char *libc)
+{
+	if (!m)
+		return false;
+	return libc ? !strncmp(sym_module_name(m), libc, strlen(libc)) : sym_module_is_exe(m);
+}
+
+static bool is_refused(struct sym_proc *sym, uint64_t pc)
+{
+	struct err err = ERR_INIT;
+	struct sym_symbol s;
+	uint64_t off;
+
+	/* The child of a vfork() of the program's own has all handlers still. */
+	if (sym_resolve(sym, pc, &s, &off) && strstr(s.name, "vfork"))
+		return true;
+	return deny_check(sym, pc, false) || place_check(sym, pc, false, -1, &err);
+}
+
+/* The program's own functions in a static one: main() and what blocked.c calls from it. */
+static bool is_own(struct sym_proc *sym, uint64_t pc)
+{
+	static const char *const own[] = { "main", "forks_and_signals" };
+	struct sym_symbol s;
+	uint64_t off;
+
+	for (size_t i = 0; sym_resolve(sym, pc, &s, &off) && i < 2; i++)
+		if (!strcmp(s.name, own[i]))
+			return true;
+	return false;
+}
+
+static void expect_all_refused(const char *target, const char *libc)
 {
 	struct run *r = calloc(1, sizeof(*r));
 	unsigned int allowed = 0, checked = 0;
-	struct sym_module *m;
 	size_t i;
 
 	assert_non_null(r);
-	step_all(r, start());
+	step_all(r, start(target));
 	unique(r);
 	assert_non_null(r->sym);
 	for (i = 0; i < r->n; i++) {
 		char at[256];
 
-		m = sym_module_of(r->sym, r->pc[i]);
-		if (!m || strncmp(sym_module_name(m), "libc.so", 7))
+		if (!is_libc(sym_module_of(r->sym, r->pc[i]), libc) || is_own(r->sym, r->pc[i]))
 			continue;
 		checked++;
-		if (deny_check(r->sym, r->pc[i], false))
+		if (is_refused(r->sym, r->pc[i]))
 			continue;
 		sym_format(r->sym, r->pc[i], at, sizeof(at));
 		print_message("a probe would be allowed at %s\n", at);
 		allowed++;
 	}
-	print_message("%ld steps, %u places of libc with all signals blocked\n", r->steps, checked);
-	assert_true(r->steps > 50000);
+	print_message("%ld steps, %ld of them in %u spawned children; %u places of libc\n",
+	              r->steps, r->spawned_steps, r->nr_spawned, checked);
+	assert_true(r->nr_spawned >= 7 && r->spawned_steps > 3000);
+	assert_true(r->steps > 20000);
 	assert_true(checked > 500);
 	assert_int_equal(allowed, 0);
 	sym_close(r->sym);
 	free(r);
 }
 
+static void no_probe_lands_where_libc_blocks_all_signals(void **state)
+{
+	(void)state;
+	expect_all_refused(shared, "libc.so");
+}
+
+static void nor_where_a_static_musl_does(void **state)
+{
+	(void)state;
+	if (system("musl-gcc -static -O1 -w -o build/tests/targets-deny-blocked-musl "
+	           "tests/targets/blocked.c 2>/dev/null")) {
+		print_message("skip: there is no musl-gcc that builds static programs\n");
+		skip();
+	}
+	expect_all_refused(musl, NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_probe_lands_where_libc_blocks_all_signals),
+		cmocka_unit_test(nor_where_a_static_musl_does),
 	};
 
 	if (system("mkdir -p build/tests && gcc -O1 -o build/tests/targets-deny-blocked "

@@ -271,7 +271,7 @@ static void where_threads_wait_for_what_may_be_cancelled_is_refused(void **state
 
 static void the_check_of_one_and_of_many_agree(void **state)
 {
-	static const char *const names[] = { "read",   "write",  "poll",  "recv",   "fcntl", "open",
+	static const char *const names[] = { "read",   "write",  "poll",  "recv",   "send",  "open",
 		                             "memcpy", "usleep", "close", "strlen", "system" };
 	struct err err = ERR_INIT;
 	struct sym_module *m;
