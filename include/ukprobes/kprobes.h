@@ -162,8 +162,17 @@ extern struct kprobe kprobe_busy;
 bool within_kprobe_blacklist(unsigned long addr);
 /* 0: a function's entry; -EINVAL: not; -ENOENT: no such place. */
 int kprobe_on_func_entry(kprobe_opcode_t *addr, const char *sym, unsigned long offset);
-/* Puts the function at entry on the blacklist; size of it, or -EINVAL, -ENOMEM. */
+/*
+ * Puts the function around entry on the blacklist, from entry on: its size, or
+ * -EINVAL (no function there), -ENOMEM.
+ */
 int kprobe_add_ksym_blacklist(unsigned long entry);
+/* All code in [start, end): 0, or -EINVAL, -ENOMEM. */
+int kprobe_add_area_blacklist(unsigned long start, unsigned long end);
+/* Here: what NOKPROBE_SYMBOL() calls at start; looks nothing up yet. */
+void ukp_nokprobe(unsigned long entry);
+/* Names p, its place and its state on stderr. */
+void dump_kprobe(struct kprobe *p);
 /* Here: why the last failing call of this thread failed; "" if none did. */
 const char *ukp_kprobe_error(void);
 
@@ -188,11 +197,16 @@ void wait_for_kprobe_optimizer(void);
  */
 int ukp_kprobe_form(const struct kprobe *kp, char *buf, size_t len);
 
-/* Keep probes off a function of one's own, at file scope. */
+/*
+ * Keep probes off a function of one's own: __kprobes in its definition, or
+ * NOKPROBE_SYMBOL(its name) at file scope.  What the compiler makes of it besides
+ * (name.cold, name.isra.0) is meant, too.
+ */
+#define __kprobes __attribute__((__section__(".kprobes.text")))
 #define NOKPROBE_SYMBOL(fname)                                              \
 	static void __attribute__((constructor)) ukp_nokprobe_##fname(void) \
 	{                                                                   \
-		kprobe_add_ksym_blacklist((unsigned long)(fname));          \
+		ukp_nokprobe((unsigned long)(fname));                       \
 	}                                                                   \
 	struct kprobe
 
@@ -316,10 +330,72 @@ static inline unsigned long kernel_stack_pointer(struct pt_regs *regs)
 	return regs->sp;
 }
 
-/* The n-th word of the stack; here: it must be there. */
+static inline unsigned long user_stack_pointer(struct pt_regs *regs)
+{
+	return regs->sp;
+}
+
+static inline unsigned long frame_pointer(struct pt_regs *regs)
+{
+	return regs->bp;
+}
+
+static inline void frame_pointer_set(struct pt_regs *regs, unsigned long val)
+{
+	regs->bp = val;
+}
+
+static inline unsigned long profile_pc(struct pt_regs *regs)
+{
+	return regs->ip;
+}
+
+/* Here: always. */
+static inline int user_mode(struct pt_regs *regs)
+{
+	(void)regs;
+	return 1;
+}
+
+#define MAX_REG_OFFSET offsetof(struct pt_regs, ss)
+
+/* From "ax", "r8", "ip", "orig_ax" ... to its offset in struct pt_regs; -EINVAL: no such. */
+int regs_query_register_offset(const char *name);
+/* And back; NULL: no register begins there. */
+const char *regs_query_register_name(unsigned int offset);
+
+/* The register at offset; 0 past the end. */
+static inline unsigned long regs_get_register(struct pt_regs *regs, unsigned int offset)
+{
+	if (offset > MAX_REG_OFFSET)
+		return 0;
+	return *(unsigned long *)((char *)regs + offset);
+}
+
+/*
+ * Whether addr belongs to the stack that regs are on.  Here: from the red zone
+ * below sp up to 16 KiB; who asks for more than the stack has, faults.
+ */
+#define UKP_STACK_REACH 16384UL
+
+static inline int regs_within_kernel_stack(struct pt_regs *regs, unsigned long addr)
+{
+	return addr - (regs->sp - 128) < UKP_STACK_REACH;
+}
+
+/* The n-th word of the stack from sp on; NULL, or 0, where that is out of reach. */
+static inline unsigned long *regs_get_kernel_stack_nth_addr(struct pt_regs *regs, unsigned int n)
+{
+	unsigned long *addr = (unsigned long *)regs->sp + n;
+
+	return regs_within_kernel_stack(regs, (unsigned long)addr) ? addr : NULL;
+}
+
 static inline unsigned long regs_get_kernel_stack_nth(struct pt_regs *regs, unsigned int n)
 {
-	return ((unsigned long *)regs->sp)[n];
+	unsigned long *addr = regs_get_kernel_stack_nth_addr(regs, n);
+
+	return addr ? *addr : 0;
 }
 
 /* At a function's entry, its n-th integer or pointer argument from 0. */

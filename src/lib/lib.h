@@ -11,6 +11,7 @@
  *	kprobe.c     register, unregister, enable
  *	kretprobe.c  the same at returns
  *	fprobe.c     many functions at once
+ *	regs.c	     registers by name
  *	objpool.c, rethook.c  what their headers declare
  *	calls.c	     memory of calls that are followed
  *	vec.c	     what the CPU has of vector state

@@ -21,7 +21,12 @@
 extern const char __start_ukp_hit_text[], __stop_ukp_hit_text[];
 #pragma GCC visibility pop
 
-static unsigned long *listed;
+/* end 0: up to where the function at start ends, to be found out when it is asked. */
+struct denied_range {
+	uint64_t start, end;
+};
+
+static struct denied_range *listed;
 static size_t nr_listed, max_listed;
 
 /* What the program itself would get by this name, if it is among several. */
@@ -96,18 +101,58 @@ int name_address(struct sym_proc *sym, kprobe_opcode_t *addr, const char *name,
 	return 0;
 }
 
-static bool is_listed(struct sym_proc *sym, uint64_t addr)
+static bool in_list(uint64_t addr, const struct sym_symbol *s)
 {
-	struct sym_symbol s;
-	uint64_t off;
 	size_t i;
 
-	if (!nr_listed || !sym_resolve(sym, addr, &s, &off))
-		return false;
-	for (i = 0; i < nr_listed; i++)
-		if (listed[i] - s.addr < s.size)
+	for (i = 0; i < nr_listed; i++) {
+		const struct denied_range *r = &listed[i];
+
+		if (r->end ? addr >= r->start && addr < r->end
+		           : s->size && r->start - s->addr < s->size)
 			return true;
+	}
 	return false;
+}
+
+/* What the compiler splits off a function has its name, a dot and more. */
+static bool base_is_listed(struct sym_proc *sym, const struct sym_symbol *s)
+{
+	const char *dot = strchr(s->name, '.');
+	struct sym_symbol base[MAX_SAME];
+	bool found = false;
+	size_t i, n;
+	char *name;
+
+	if (!dot || dot == s->name)
+		return false;
+	name = strndup(s->name, (size_t)(dot - s->name));
+	n = name ? sym_lookup(sym, s->module, name, base, MAX_SAME) : 0;
+	for (i = 0; i < n && i < MAX_SAME && !found; i++)
+		found = in_list(base[i].addr, &base[i]);
+	free(name);
+	return found;
+}
+
+static bool is_listed(struct sym_proc *sym, uint64_t addr)
+{
+	struct sym_symbol s = { .size = 0 };
+	uint64_t off;
+
+	if (!nr_listed)
+		return false;
+	if (!sym_resolve(sym, addr, &s, &off))
+		return in_list(addr, &s);
+	return in_list(addr, &s) || base_is_listed(sym, &s);
+}
+
+/* Functions that were defined as __kprobes. */
+static bool in_kprobes_text(struct sym_proc *sym, uint64_t addr)
+{
+	const struct sym_module *m = sym_module_of(sym, addr);
+	uint64_t start, end;
+
+	return m && sym_section(m, ".kprobes.text", &start, &end) && addr >= start && addr < end;
 }
 
 void name_hit_range(uint64_t *start, uint64_t *end)
@@ -119,7 +164,7 @@ void name_hit_range(uint64_t *start, uint64_t *end)
 bool name_denied_here(struct sym_proc *sym, uint64_t addr)
 {
 	return (addr >= (uint64_t)__start_ukp_hit_text && addr < (uint64_t)__stop_ukp_hit_text) ||
-	       is_listed(sym, addr);
+	       is_listed(sym, addr) || in_kprobes_text(sym, addr);
 }
 
 bool name_denied(struct sym_proc *sym, uint64_t addr)
@@ -127,25 +172,64 @@ bool name_denied(struct sym_proc *sym, uint64_t addr)
 	return name_denied_here(sym, addr) || deny_check(sym, addr, false);
 }
 
-int kprobe_add_ksym_blacklist(unsigned long entry)
+static int list(uint64_t start, uint64_t end)
 {
 	size_t max = max_listed ? max_listed * 2 : 16;
-	unsigned long *more;
-	int ret = lib_lock(false, lib_err());
+	struct denied_range *more;
+
+	if (nr_listed == max_listed) {
+		more = realloc(listed, max * sizeof(*more));
+		if (!more)
+			return err_set(lib_err(), -ENOMEM, "out of memory");
+		listed = more;
+		max_listed = max;
+	}
+	listed[nr_listed++] = (struct denied_range){ start, end };
+	return 0;
+}
+
+void ukp_nokprobe(unsigned long entry)
+{
+	if (lib_lock(false, lib_err()))
+		return;
+	list(entry, 0);
+	lib_unlock();
+}
+
+int kprobe_add_ksym_blacklist(unsigned long entry)
+{
+	struct err *err = lib_err();
+	struct sym_symbol s;
+	struct sym_proc *sym;
+	uint64_t off;
+	int ret = lib_lock(false, err);
 
 	if (ret)
 		return ret;
-	if (nr_listed == max_listed) {
-		more = realloc(listed, max * sizeof(*more));
-		if (more) {
-			listed = more;
-			max_listed = max;
-		}
-	}
-	if (nr_listed < max_listed)
-		listed[nr_listed++] = entry;
-	else
-		ret = err_set(lib_err(), -ENOMEM, "out of memory");
+	ret = own_sym(&sym, err);
+	if (!ret && (!sym_resolve(sym, entry, &s, &off) || !s.func))
+		ret = err_set(err, -EINVAL, "%#lx is in no known function", entry);
+	if (!ret)
+		ret = list(entry, s.addr + s.size);
+	lib_unlock();
+	return ret ? ret : (int)s.size;
+}
+
+int kprobe_add_area_blacklist(unsigned long start, unsigned long end)
+{
+	struct err *err = lib_err();
+	struct sym_proc *sym;
+	const struct sym_map *m;
+	int ret = lib_lock(false, err);
+
+	if (ret)
+		return ret;
+	ret = own_sym(&sym, err);
+	m = ret ? NULL : sym_map_find(sym, start);
+	if (!ret && (!m || !m->x || start >= end))
+		ret = err_set(err, -EINVAL, "%#lx to %#lx is no code", start, end);
+	if (!ret)
+		ret = list(start, end);
 	lib_unlock();
 	return ret;
 }

@@ -188,6 +188,17 @@ uint64_t sym_module_bias(const struct sym_module *m)
 	return m->bias;
 }
 
+bool sym_section(const struct sym_module *m, const char *name, uint64_t *start, uint64_t *end)
+{
+	const Elf64_Shdr *sh = m->img ? image_section(m->img, name) : NULL;
+
+	if (!sh || !sh->sh_addr)
+		return false;
+	*start = sh->sh_addr + m->bias;
+	*end = *start + sh->sh_size;
+	return true;
+}
+
 bool sym_module_is_exe(const struct sym_module *m)
 {
 	return m->exe;
