@@ -75,6 +75,7 @@ typedef void (*fprobe_exit_cb)(struct fprobe *fp, unsigned long entry_ip, unsign
 /*
  * The handlers are shared with kprobes': they don't run while a kprobe's handler
  * of the same thread does, which counts in nmissed, and the other way round.
+ * Here: at the exit, too.
  */
 #define FPROBE_FL_KPROBE_SHARED 2
 

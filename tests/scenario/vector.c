@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Handlers are plain C: what they do to vector registers, flags and errno stays theirs. */
+#include <ukprobes/fprobe.h>
+
 #include "scenario.h"
 
 static int hits;
@@ -50,6 +52,35 @@ static int on_call(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
 	busy();
 	return 0;
+}
+
+static int on_fentry(struct fprobe *fp, unsigned long entry_ip, unsigned long ret_ip,
+                     struct pt_regs *regs, void *data)
+{
+	busy();
+	return 0;
+}
+
+static void on_fexit(struct fprobe *fp, unsigned long entry_ip, unsigned long ret_ip,
+                     struct pt_regs *regs, void *data)
+{
+	busy();
+}
+
+static struct rethook *rh;
+
+static void on_hooked(struct rethook_node *n, void *data, unsigned long ret_addr,
+                      struct pt_regs *regs)
+{
+	busy();
+}
+
+static int hook(struct kprobe *p, struct pt_regs *regs)
+{
+	struct rethook_node *n = rethook_try_get(rh);
+
+	busy();
+	return rethook_hook(n, regs, true);
 }
 
 /* A call of touch() with all sixteen xmm registers, and the top of x87 looked at around it. */
@@ -131,6 +162,33 @@ static void vector_state_is_kept_at_the_return(void **state)
 	text_is_as_in_the_file();
 }
 
+static void vector_state_is_kept_by_fprobes(void **state)
+{
+	struct fprobe fp = { .entry_handler = on_fentry, .exit_handler = on_fexit };
+
+	hits = 0;
+	register_ok(register_fprobe(&fp, "touch", NULL));
+	call_and_compare();
+	unregister_fprobe(&fp);
+	assert_int_equal(hits, 2);
+	text_is_as_in_the_file();
+}
+
+static void vector_state_is_kept_by_rethooks(void **state)
+{
+	struct kprobe kp = { .symbol_name = "touch", .pre_handler = hook };
+
+	hits = 0;
+	rh = rethook_alloc(NULL, on_hooked, sizeof(struct rethook_node), 1);
+	assert_false(IS_ERR(rh));
+	register_ok(register_kprobe(&kp));
+	call_and_compare();
+	unregister_kprobe(&kp);
+	rethook_free(rh);
+	assert_int_equal(hits, 2);
+	text_is_as_in_the_file();
+}
+
 static void a_double_comes_back_as_it_was(void **state)
 {
 	struct kretprobe rp = { .kp.symbol_name = "scale", .handler = on_call };
@@ -194,12 +252,17 @@ static void errno_is_the_programs(void **state)
 {
 	struct kprobe kp = { .symbol_name = "touch", .pre_handler = pre, .post_handler = post };
 	struct kretprobe rp = { .kp.symbol_name = "touch", .handler = on_call };
+	struct fprobe fp = { .entry_handler = on_fentry, .exit_handler = on_fexit };
 
+	hits = 0;
 	register_ok(register_kprobe(&kp));
 	register_ok(register_kretprobe(&rp));
+	register_ok(register_fprobe(&fp, "touch", NULL));
 	errno = EDOM;
 	touch(1);
 	assert_int_equal(errno, EDOM);
+	assert_int_equal(hits, 5);
+	unregister_fprobe(&fp);
 	unregister_kprobe(&kp);
 	unregister_kretprobe(&rp);
 	text_is_as_in_the_file();
@@ -211,6 +274,8 @@ int main(void)
 		cmocka_unit_test(vector_state_is_kept_at_entry),
 		cmocka_unit_test(vector_state_is_kept_behind_the_instruction),
 		cmocka_unit_test(vector_state_is_kept_at_the_return),
+		cmocka_unit_test(vector_state_is_kept_by_fprobes),
+		cmocka_unit_test(vector_state_is_kept_by_rethooks),
 		cmocka_unit_test(a_double_comes_back_as_it_was),
 		cmocka_unit_test(avx_upper_halves_are_kept),
 		cmocka_unit_test(errno_is_the_programs),

@@ -152,6 +152,26 @@ static void call_exit(void *arg)
 	r->fp->exit_handler(r->fp, r->hit->inst->func, r->hit->regs->ip, r->hit->regs, r->data);
 }
 
+static void run_exit(struct returning *r)
+{
+	if (r->fp->flags & UKP_NOVEC)
+		call_exit(r);
+	else
+		ukp_vec_call(call_exit, r);
+}
+
+static bool run_exit_shared(struct returning *r)
+{
+	struct guard g;
+
+	if (guard_on(&g) != GUARD_ON)
+		return false;
+	guard_set_running(&g, &kprobe_busy);
+	run_exit(r);
+	guard_off(&g);
+	return true;
+}
+
 static void leave(struct ukp_fprobe *f, struct fprobe *fp, struct ukp_hit *hit, bool may)
 {
 	struct returning r = { fp, hit, NULL };
@@ -162,16 +182,14 @@ static void leave(struct ukp_fprobe *f, struct fprobe *fp, struct ukp_hit *hit, 
 	}
 	if (disabled(fp))
 		return;
-	if (!may) {
-		ukp_count(&fp->nmissed);
-		return;
-	}
 	if (fp->entry_data_size)
 		r.data = calls_data(hit->ctl, &f->calls, hit->inst);
-	if (fp->flags & UKP_NOVEC)
-		call_exit(&r);
-	else
-		ukp_vec_call(call_exit, &r);
+	if (may && (fp->flags & FPROBE_FL_KPROBE_SHARED))
+		may = run_exit_shared(&r);
+	else if (may)
+		run_exit(&r);
+	if (!may)
+		ukp_count(&fp->nmissed);
 }
 
 int ukp_fprobe_return(struct ukp_hit *hit, uint64_t ctx)
