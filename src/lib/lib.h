@@ -13,6 +13,7 @@
  *	fprobe.c     many functions at once
  *	regs.c	     registers by name
  *	objpool.c, rethook.c  what their headers declare
+ *	jump_label.c static branches
  *	calls.c	     memory of calls that are followed
  *	vec.c	     what the CPU has of vector state
  *	hit/, x86/   what runs on a hit
@@ -85,6 +86,7 @@ void site_set_resume(uint64_t addr, uint64_t to);
 int site_add_detour(struct lib_site *s, const struct ukp_detour *d, uint32_t off);
 /* Whoever traps at addr, where no probe may be, goes on at to. */
 int site_divert(uint64_t addr, uint64_t to);
+void site_undivert(uint64_t addr);
 /* Probes that the engine needs for itself. */
 int site_plant_internal(struct err *err);
 

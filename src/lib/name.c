@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/labels.h"
 #include "lib/lib.h"
 #include "patch/deny.h"
 
@@ -164,7 +165,7 @@ void name_hit_range(uint64_t *start, uint64_t *end)
 bool name_denied_here(struct sym_proc *sym, uint64_t addr)
 {
 	return (addr >= (uint64_t)__start_ukp_hit_text && addr < (uint64_t)__stop_ukp_hit_text) ||
-	       is_listed(sym, addr) || in_kprobes_text(sym, addr);
+	       is_listed(sym, addr) || in_kprobes_text(sym, addr) || labels_reserved(addr, addr);
 }
 
 bool name_denied(struct sym_proc *sym, uint64_t addr)

@@ -247,6 +247,15 @@ int site_divert(uint64_t addr, uint64_t to)
 	return 0;
 }
 
+/* That code is gone: nobody traps there any more, and what comes there is another's. */
+void site_undivert(uint64_t addr)
+{
+	struct ukp_site *us = ukp_site_find(ukp_lib_ctl, addr);
+
+	if (us && !site_of_slot(us->slot))
+		__atomic_store_n(&us->addr, 0, __ATOMIC_RELEASE);
+}
+
 /* The module may have been unloaded and another one be there. */
 static bool same_code(const struct lib_site *s)
 {
