@@ -13,6 +13,8 @@
 #include "patch/deny.h"
 #include "plan/plan.h"
 
+const char place_label[] = "it is a static branch, which its program rewrites";
+
 static int check_map(struct sym_proc *sym, uint64_t addr, int column, struct err *err)
 {
 	const struct sym_map *m = sym_map_find(sym, addr);
@@ -153,7 +155,9 @@ int place_check(struct sym_proc *sym, uint64_t addr, bool ret_probe, int column,
 
 	if (ret)
 		return ret;
-	why = deny_check(sym, addr, ret_probe);
+	why = sym_label(sym_module_of(sym, addr), addr) ? place_label : NULL;
+	if (!why)
+		why = deny_check(sym, addr, ret_probe);
 	if (why)
 		return err_at(err, -EINVAL, column, "Failed to register probe event: %s", why);
 	ret = check_boundary(sym, addr, column, err);

@@ -10,6 +10,9 @@
 #include "plan/plan.h"
 #include "sym/sym.h"
 
+/* The reason against a probe on a static branch. */
+extern const char place_label[];
+
 /* column: in the text that err is about, or -1. */
 int place_check(struct sym_proc *sym, uint64_t addr, bool ret_probe, int column, struct err *err);
 /* As many of the file's bytes at addr as there are, at most UKP_INSN_MAX. */

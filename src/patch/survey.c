@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "patch/deny.h"
+#include "patch/place.h"
 
 #define WINDOW (1u << 20)
 
@@ -184,7 +185,7 @@ const char *survey_check(struct survey *s, uint64_t addr)
 	find_map(s, addr);
 	if (s->map_why)
 		return s->map_why;
-	why = check_denied(s, addr);
+	why = sym_label(s->map->module, addr) ? place_label : check_denied(s, addr);
 	return why ? why : check_boundary(s, addr);
 }
 

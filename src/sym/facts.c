@@ -147,6 +147,8 @@ int facts_make(struct facts *f)
 	if (!r)
 		r = facts_relocs(f);
 	if (!r)
+		r = facts_labels(f);
+	if (!r)
 		publish(f);
 	return r;
 }

@@ -62,7 +62,10 @@ struct sym_facts {
 	 */
 	const struct sym_facts_reloc *reloc;
 	size_t nr_relocs;
-	/* Landing pads, the entry point, DT_INIT and DT_FINI; ascending. */
+	/*
+	 * Landing pads, the entry point, DT_INIT and DT_FINI, static branches and
+	 * where they lead; ascending.
+	 */
 	const uint64_t *extra;
 	size_t nr_extra, nr_pads; /* nr_pads: how many landing pads are among them */
 	const struct sym_facts_pad

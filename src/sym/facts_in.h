@@ -96,6 +96,8 @@ const struct cfa_rule *facts_cfa(struct facts *f, uint64_t pc);
 bool facts_bare_stack(struct facts *f, uint64_t pc);
 /* relocs.c: all that name code, by place; and the targets that PT_DYNAMIC names */
 int facts_relocs(struct facts *f);
+/* labels.c */
+int facts_labels(struct facts *f);
 /* text.c */
 int facts_text(struct facts *f);
 /* funcs.c */

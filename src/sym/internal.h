@@ -104,6 +104,13 @@ struct fdes {
 	size_t nr, room;
 };
 
+/* Static branches, link-time and ascending. */
+struct labels {
+	bool loaded;
+	uint64_t *code;
+	size_t nr, room;
+};
+
 struct sym_module {
 	struct sym_proc *proc;
 	const char *path, *name; /* interned */
@@ -118,6 +125,7 @@ struct sym_module {
 	struct fdes fdes;
 	struct sym_rseq *rseq;
 	size_t nr_rseqs;
+	struct labels labels;
 };
 
 struct sym_proc {
@@ -150,6 +158,10 @@ bool file_is_vdso(const struct sym_map *m);
 /* module.c */
 int modules_update(struct sym_proc *p);
 void modules_free(struct sym_proc *p);
+
+/* labels.c */
+bool module_label(struct sym_module *m, uint64_t addr); /* link-time */
+void labels_free(struct labels *l);
 
 /* symtab.c, bounds.c: load at first use; a module without any has empty tables */
 const struct symtab *module_symbols(struct sym_module *m);

@@ -257,6 +257,7 @@ void modules_free(struct sym_proc *p)
 		symtab_free(&p->modules[i]->symtab);
 		free(p->modules[i]->fdes.fde);
 		free(p->modules[i]->rseq);
+		labels_free(&p->modules[i]->labels);
 		free(p->modules[i]);
 	}
 	free(p->modules);

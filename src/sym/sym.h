@@ -57,6 +57,8 @@ bool sym_module_is_exe(const struct sym_module *m);
 bool sym_module_has_timers(struct sym_module *m);
 /* Where a section of that name lies in memory; false: it has none. */
 bool sym_section(const struct sym_module *m, const char *name, uint64_t *start, uint64_t *end);
+/* Is addr inside a static branch (<ukprobes/jump_label.h>), which its program rewrites? */
+bool sym_label(struct sym_module *m, uint64_t addr);
 /* Hex, or "" without one. */
 const char *sym_module_build_id(const struct sym_module *m);
 
@@ -132,10 +134,10 @@ int sym_format(struct sym_proc *p, uint64_t addr, char *buf, size_t len);
 
 /*
  * Compare all executable file mappings with their files.  mem reads the target
- * (returns bytes read or -errno).  Bytes that relocations may change are left
- * aside.  Calls diff for each run of differing bytes.  Returns the number of
- * differing bytes, or -errno; -ENOENT: nothing differs, but for some mapping
- * there was no file to compare with (err names it).
+ * (returns bytes read or -errno).  Bytes that relocations may change, and
+ * static branches, are left aside.  Calls diff for each run of differing bytes.  Returns the number
+ * of differing bytes, or -errno; -ENOENT: nothing differs, but for some mapping there was no file
+ * to compare with (err names it).
  */
 typedef ssize_t (*sym_mem_fn)(void *arg, uint64_t addr, void *buf, size_t len);
 struct sym_diff {

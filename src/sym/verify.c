@@ -130,7 +130,7 @@ static void differs(struct verify *v, const struct sym_map *m, uint64_t addr, ui
 {
 	struct sym_diff *run = &v->run;
 
-	if (is_patched(v, addr))
+	if (is_patched(v, addr) || (m->module && sym_label(m->module, addr)))
 		return;
 	if (!run->len || run->map != m || run->addr + run->len != addr) {
 		end_run(v);
