@@ -12,7 +12,8 @@ int cover_open(struct cover *c, struct modules *m)
 	c->modules = m;
 	c->code = malloc(PIECE);
 	c->chunk = malloc(COVER_CHUNK);
-	if (c->code && c->chunk)
+	c->stays = stays_open();
+	if (c->code && c->chunk && c->stays)
 		return 0;
 	cover_close(c);
 	return -ENOMEM;
@@ -22,6 +23,7 @@ void cover_close(struct cover *c)
 {
 	free(c->code);
 	free(c->chunk);
+	stays_close(c->stays);
 	free(c->shape);
 	free(c->shape_off);
 }
@@ -38,7 +40,7 @@ bool cover_module(struct target *t, struct cover *c, uint64_t addr)
 	c->code_len = 0;
 	c->targets = NULL;
 	c->ready = modules_ready(c->modules, m ? m->module : NULL);
-	if (c->ready)
+	if (c->ready && !stays_module(c->stays, t->sym, m->module))
 		c->targets = modules_targets(c->modules, m->module, &c->bias);
 	return c->ready;
 }
@@ -84,7 +86,7 @@ const char *cover_at(struct target *t, struct cover *c, uint64_t addr, struct dr
 	f->avail = read_code(t, c, addr, f->code, sizeof(f->code));
 	req = request(c, f);
 	if (plan_window(&req, &f->w))
-		return NULL;
+		return stays_why(c->stays, addr, addr + f->w.covered);
 	return f->w.why == PLAN_WINDOW_COPY ? plan_reason(f->w.refusal)
 	                                    : plan_window_reason(f->w.why);
 }
@@ -120,8 +122,13 @@ bool cover_back(struct target *t, struct cover *c, uint64_t addr, unsigned int b
 bool cover_extend(const struct cover *c, struct draft *f)
 {
 	struct plan_window_request req = request(c, f);
+	struct plan_window longer = f->w;
 
-	return plan_window_extend(&req, &f->w);
+	if (!plan_window_extend(&req, &longer) ||
+	    stays_why(c->stays, f->addr + f->w.len, f->addr + longer.len))
+		return false;
+	f->w = longer;
+	return true;
 }
 
 bool cover_ftrace(struct target *t, struct cover *c, struct site *s, struct draft *f)

@@ -18,6 +18,7 @@ struct cover {
 	uint64_t start, end, bias;
 	const struct plan_targets *targets;
 	bool ready;
+	struct stays *stays; /* code of it that must run in its place */
 	/* a piece of its file */
 	uint8_t *code;
 	uint64_t code_at;
@@ -60,6 +61,15 @@ bool cover_entered(const struct cover *c, uint64_t addr, unsigned int back);
 /* At a function's entry, in the nops behind its endbr64; false: there are none. */
 bool cover_ftrace(struct target *t, struct cover *c, struct site *s, struct draft *f);
 bool cover_extend(const struct cover *c, struct draft *f);
+
+/* stays.c: what no window may copy, of one module at a time. */
+struct stays;
+struct stays *stays_open(void);
+void stays_close(struct stays *s);
+/* Go to a module; -ENOMEM. */
+int stays_module(struct stays *s, struct sym_proc *sym, struct sym_module *m);
+/* Why [start, end) must run where it is, or NULL. */
+const char *stays_why(const struct stays *s, uint64_t start, uint64_t end);
 /* What its probes need; false: one needs the address that it is planted at. */
 bool cover_form(struct target *t, struct draft *f);
 

@@ -126,7 +126,7 @@ int modules_fd(const struct modules *m)
 	return m->fd;
 }
 
-static const char *id_of(const struct sym_module *mod)
+const char *modules_id(const struct sym_module *mod)
 {
 	const char *id = sym_module_build_id(mod);
 
@@ -140,7 +140,7 @@ static struct module_set *find(struct modules *m, const struct sym_module *mod)
 
 	if (!mod)
 		return NULL;
-	while (s && (s->bias != sym_module_bias(mod) || strcmp(s->id, id_of(mod))))
+	while (s && (s->bias != sym_module_bias(mod) || strcmp(s->id, modules_id(mod))))
 		s = s->next;
 	return s;
 }
@@ -151,7 +151,7 @@ void modules_want(struct modules *m, struct sym_module *mod)
 
 	pthread_mutex_lock(&m->lock);
 	if (mod && !find(m, mod) && (s = calloc(1, sizeof(*s)))) {
-		s->id = strdup(id_of(mod));
+		s->id = strdup(modules_id(mod));
 		if (!s->id) {
 			free(s);
 			pthread_mutex_unlock(&m->lock);

@@ -18,6 +18,8 @@ void modules_close(struct modules *m); /* waits for the thread */
 int modules_fd(const struct modules *m);
 /* Ask for a module's set; asking again costs nothing. */
 void modules_want(struct modules *m, struct sym_module *mod);
+/* What tells modules apart: the build-id, or the path of one that has none. */
+const char *modules_id(const struct sym_module *mod);
 /* Done with it, for better or worse. */
 bool modules_ready(struct modules *m, const struct sym_module *mod);
 /* NULL: none could be made.  Addresses are link-time ones: runtime - *bias. */
