@@ -11,7 +11,6 @@
 #include "engine/arch.h"
 #include "engine/objpool.h"
 
-#define STUB_SIZE 8
 #define STUB_CALL 5 /* its call instruction: what it pushes is stub + 5 */
 
 static struct ukp_instance *instances(const struct ukp_ctl *ctl)
@@ -28,16 +27,10 @@ static struct ukp_objpool *pool(const struct ukp_ctl *ctl)
 	return (struct ukp_objpool *)((char *)priv + priv->off_pool);
 }
 
-uint64_t ukp_rethook_stub(const struct ukp_ctl *ctl, uint32_t index)
-{
-	return ctl->stubs + (uint64_t)(index / ctl->stubs_per_chunk) * ctl->stub_chunk +
-	       index % ctl->stubs_per_chunk * STUB_SIZE;
-}
-
 uint32_t ukp_rethook_index(const struct ukp_ctl *ctl, uint64_t addr)
 {
 	uint64_t off = addr - ctl->stubs, chunk = off / ctl->stub_chunk;
-	uint64_t index = chunk * ctl->stubs_per_chunk + off % ctl->stub_chunk / STUB_SIZE;
+	uint64_t index = chunk * ctl->stubs_per_chunk + off % ctl->stub_chunk / UKP_STUB_SIZE;
 
 	if (addr < ctl->stubs || index >= ctl->nr_instances)
 		return UINT32_MAX;
@@ -113,7 +106,7 @@ void ukp_rethook_hook(struct ukp_hit *hit, struct ukp_instance *inst)
 
 	if (!owner) {
 		__atomic_store_n(&inst->state, UKP_INST_LIVE, __ATOMIC_RELEASE);
-		*(volatile uint64_t *)inst->frame = ukp_rethook_stub(hit->ctl, index);
+		*(volatile uint64_t *)inst->frame = ukp_ctl_stub(hit->ctl, index);
 		return;
 	}
 	inst->chain = owner->chain;
@@ -169,7 +162,7 @@ static int call_state(const struct ukp_ctl *ctl, const struct ukp_instance *inst
 	if (inst->frame < sp)
 		return CALL_DEAD;
 	word = *(volatile uint64_t *)inst->frame;
-	if (word == ukp_rethook_stub(ctl, i))
+	if (word == ukp_ctl_stub(ctl, i))
 		return CALL_LIVE;
 	return ukp_rethook_index(ctl, word) == i ? CALL_RETURNING : CALL_DEAD;
 }

@@ -27,8 +27,6 @@ struct ukp_instance *ukp_rethook_get(struct ukp_hit *hit, ukp_action_fn fn, uint
 void ukp_rethook_hook(struct ukp_hit *hit, struct ukp_instance *inst);
 void ukp_rethook_put(struct ukp_ctl *ctl, struct ukp_instance *inst);
 
-/* Address of an instance's stub. */
-uint64_t ukp_rethook_stub(const struct ukp_ctl *ctl, uint32_t index);
 /* The instance whose stub this is; UINT32_MAX: no stub. */
 uint32_t ukp_rethook_index(const struct ukp_ctl *ctl, uint64_t addr);
 

@@ -57,9 +57,9 @@ int target_await_open(struct target *t, struct err *err)
 
 /*
  * A breakpoint met with SIGTRAP blocked kills.  Threads that a library keeps
- * for itself with all signals blocked (jemalloc's, say) get SIGTRAP opened,
- * and what a read in the jump form may raise, while we are here; a main thread that blocks it will
- * change its mask again.
+ * for itself with all signals blocked (jemalloc's, say) get SIGTRAP opened, and
+ * what a read in the jump form may raise, while we are here; a main thread that
+ * blocks it will change its mask again.
  */
 static int open_masks(struct target *t, struct err *err)
 {

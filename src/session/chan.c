@@ -8,17 +8,12 @@
 #include <unistd.h>
 
 #include "engine/ring.h"
+#include "patch/area.h"
 #include "session/target.h"
 
 #define SUB_SHIFT 18 /* 256 KiB a sub-buffer */
 #define NR_SUBS 16   /* 4 MiB a CPU */
 #define MAX_SHARDS 64
-#define PAGE 4096ull
-
-static uint64_t page_up(uint64_t n)
-{
-	return (n + PAGE - 1) & ~(PAGE - 1);
-}
 
 static void lay_out(struct ukp_chan *c)
 {
@@ -35,12 +30,12 @@ static void lay_out(struct ukp_chan *c)
 	c->sub_shift = SUB_SHIFT;
 	c->off_stats = UKP_CHAN_OFF_STATS;
 	c->nr_counters = UKP_CHAN_COUNTERS;
-	c->off_counters = page_up(c->off_stats +
-	                          (uint64_t)c->nr_shards * c->nr_stats * sizeof(struct ukp_stat));
-	c->off_hists = page_up(c->off_counters +
-	                       (uint64_t)c->nr_shards * c->nr_counters * sizeof(uint64_t));
-	c->off_rings = page_up(c->off_hists + (uint64_t)UKP_CHAN_HISTS * c->nr_shards *
-	                                              page_up(sizeof(struct ukp_hist)));
+	c->off_counters = area_page_up(c->off_stats + (uint64_t)c->nr_shards * c->nr_stats *
+	                                                      sizeof(struct ukp_stat));
+	c->off_hists = area_page_up(c->off_counters +
+	                            (uint64_t)c->nr_shards * c->nr_counters * sizeof(uint64_t));
+	c->off_rings = area_page_up(c->off_hists + (uint64_t)UKP_CHAN_HISTS * c->nr_shards *
+	                                                   area_page_up(sizeof(struct ukp_hist)));
 	c->ring_stride = ukp_ring_stride(c->nr_subs, c->sub_shift);
 	c->size = c->off_rings + c->nr_rings * c->ring_stride;
 }

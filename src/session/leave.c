@@ -77,12 +77,6 @@ static void restore_text(struct leave *l)
 	}
 }
 
-static uint64_t stub_of(const struct ukp_ctl *c, uint32_t i)
-{
-	return c->stubs + (uint64_t)(i / c->stubs_per_chunk) * c->stub_chunk +
-	       i % c->stubs_per_chunk * 8;
-}
-
 /* How many instances may be in use, and where they lie; 0: none. */
 static uint32_t instances(struct inject *t, const struct ukp_ctl *c, uint64_t *base)
 {
@@ -115,7 +109,7 @@ static void unhook(struct leave *l)
 		for (k = 0; k < part; k++) {
 			if (inst[k].state != UKP_INST_LIVE ||
 			    inject_read(l->inject, inst[k].frame, &word, 8) ||
-			    word != stub_of(l->ctl, i + k))
+			    word != ukp_ctl_stub(l->ctl, i + k))
 				continue;
 			inject_write(l->inject, inst[k].frame, &inst[k].ret_addr, 8);
 		}

@@ -107,6 +107,15 @@ static inline void *ukp_ctl_at(const struct ukp_ctl *ctl, uint32_t off)
 	return (char *)(uintptr_t)ctl + off;
 }
 
+#define UKP_STUB_SIZE 8
+
+/* The return stub of an instance. */
+static inline uint64_t ukp_ctl_stub(const struct ukp_ctl *ctl, uint32_t i)
+{
+	return ctl->stubs + (uint64_t)(i / ctl->stubs_per_chunk) * ctl->stub_chunk +
+	       i % ctl->stubs_per_chunk * UKP_STUB_SIZE;
+}
+
 static inline uint32_t ukp_site_hash(uint64_t addr)
 {
 	return (uint32_t)((addr * 0x9e3779b97f4a7c15ull) >> 40);
