@@ -4,6 +4,7 @@
  * function's call over the unprobed one, in one process whose probes come and
  * go from outside.  Medians of ROUNDS; the counts must be exact.
  */
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,9 +18,11 @@
 
 #define ROUNDS 9
 #define CALLS 20000
+#define MAX_THREADS 8
 
 struct shared {
 	volatile unsigned long go, done; /* rounds asked for, rounds finished */
+	volatile unsigned int threads;   /* that call, in the next round */
 	volatile double ns;              /* a call, of the last round */
 };
 
@@ -42,19 +45,34 @@ static double thread_ns(void)
 	return ts.tv_sec * 1e9 + ts.tv_nsec;
 }
 
-static void target(void)
+static void *calls(void *ns)
 {
 	volatile unsigned long sink = 0;
+	double start = thread_ns();
+
+	for (unsigned long i = 0; i < CALLS; i++)
+		sink += jump_bench_work(i, sink);
+	*(double *)ns = (thread_ns() - start) / CALLS;
+	return NULL;
+}
+
+static void target(void)
+{
+	pthread_t t[MAX_THREADS];
+	double ns[MAX_THREADS], sum;
+	unsigned int i, n;
 
 	for (;;) {
-		double start;
-
 		while (shared->go == shared->done)
 			usleep(100);
-		start = thread_ns();
-		for (unsigned long i = 0; i < CALLS; i++)
-			sink += jump_bench_work(i, sink);
-		shared->ns = (thread_ns() - start) / CALLS;
+		n = shared->threads;
+		for (i = 1; i < n; i++)
+			if (pthread_create(&t[i], NULL, calls, &ns[i]))
+				_exit(1);
+		calls(&ns[0]);
+		for (i = 1, sum = ns[0]; i < n; sum += ns[i++])
+			pthread_join(t[i], NULL);
+		shared->ns = sum / n;
 		shared->done++;
 	}
 }
@@ -116,10 +134,17 @@ static int add_count(struct ukp_session *s)
 	return ukp_session_add_stat(s, "p jump_bench_work", NULL);
 }
 
+static int add_all(struct ukp_session *s)
+{
+	return ukp_session_add_stat(s, "p jump_bench_work+*", NULL);
+}
+
 static int row(pid_t pid, const char *name, int (*add)(struct ukp_session *s), double plain)
 {
+	unsigned long want = 2ul * ROUNDS * CALLS * shared->threads;
 	struct ukp_session *s;
 	struct ukp_counts c;
+	uint64_t places = 1;
 	double ns;
 
 	if (ukp_session_open(&s, pid) || add(s) || ukp_session_start(s)) {
@@ -134,14 +159,18 @@ static int row(pid_t pid, const char *name, int (*add)(struct ukp_session *s), d
 	ns = median(s);
 	ukp_session_stop(s);
 	ukp_session_counts(s, 0, &c);
-	if (add == add_count)
+	if (add == add_count || add == add_all) {
 		ukp_session_stat(s, 0, sum, &c.hits);
-	printf("%-44s %8.1f %8.1f\n", name, ns, ns - plain);
+		places = c.hits / want;
+	}
+	printf("%-44s %8.1f %8.1f", name, ns, ns - plain);
+	if (places > 1)
+		printf(", %.1f each of %lu", (ns - plain) / places, (unsigned long)places);
+	printf("\n");
 	ukp_session_close(s);
-	if (c.hits == 2ull * ROUNDS * CALLS)
+	if (places && c.hits == want * places)
 		return 0;
-	fprintf(stderr, "%s: %lu hits, %d calls\n", name, (unsigned long)c.hits,
-	        2 * ROUNDS * CALLS);
+	fprintf(stderr, "%s: %lu hits, %lu calls\n", name, (unsigned long)c.hits, want);
 	return 1;
 }
 
@@ -173,16 +202,23 @@ int main(void)
 
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
 	              0);
+	shared->threads = 1;
 	pid = fork();
 	if (!pid)
 		target();
 	plain = median(NULL);
 	printf("the jump form, ns a call and over the plain one (%.1f)\n", plain);
 	bad = row(pid, "entry, counted", add_count, plain);
+	bad |= row(pid, "each instruction, counted", add_all, plain);
 	bad |= row(pid, "entry, a record", add_entry, plain);
 	bad |= row(pid, "entry, a record with two arguments", add_args, plain);
 	bad |= row(pid, "entry and return, a record", add_return, plain);
 	bad |= row(pid, "entry and return, a latency histogram", add_latency, plain);
+	shared->threads = MAX_THREADS;
+	plain = median(NULL);
+	printf("%u threads, plain %.1f\n", MAX_THREADS, plain);
+	bad |= row(pid, "entry, counted", add_count, plain);
+	bad |= row(pid, "entry, a record", add_entry, plain);
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
 	return bad;

@@ -57,12 +57,20 @@ static bool produce(struct ukp_hit *hit, const struct ukp_fetch *s, uint64_t *v)
 	}
 }
 
-static void copy(unsigned char *dst, const void *src, uint32_t n)
+/* The low bytes of a value at any place: sizes are 1, 2, 4 and 8, mostly. */
+static void put(unsigned char *dst, uint64_t v, uint32_t size)
 {
-	const unsigned char *s = src;
+	typedef uint64_t __attribute__((may_alias, aligned(1))) word8;
+	typedef uint32_t __attribute__((may_alias, aligned(1))) word4;
 
-	while (n--)
-		*dst++ = *s++;
+	if (size == 8) {
+		*(word8 *)dst = v;
+	} else if (size == 4) {
+		*(word4 *)dst = (uint32_t)v;
+	} else {
+		for (; size; size--, v >>= 8)
+			*dst++ = (unsigned char)v;
+	}
 }
 
 /* A string's bytes, its NUL included; 0: fault. */
@@ -90,7 +98,7 @@ static bool store_string(struct fetch *f, const struct ukp_fetch *s, uint64_t sr
 		return false;
 	f->payload[f->tail + len - 1] = 0;
 	loc = len << 16 | f->tail;
-	copy(f->payload + s->field, &loc, 4);
+	put(f->payload + s->field, loc, 4);
 	f->tail += len;
 	return true;
 }
@@ -111,13 +119,13 @@ static const struct ukp_fetch *run_arg(struct fetch *f, const struct ukp_fetch *
 			continue;
 		case UKP_FETCH_ST_RAW:
 			if (f->payload && *ok)
-				copy(f->payload + s->field, &v, s->size);
+				put(f->payload + s->field, v, s->size);
 			return s + 1;
 		case UKP_FETCH_ST_MEM:
 			v = 0;
 			*ok = *ok && (!f->payload || peek(f->hit, &v, at, s->size));
 			if (f->payload && *ok)
-				copy(f->payload + s->field, &v, s->size);
+				put(f->payload + s->field, v, s->size);
 			return s + 1;
 		case UKP_FETCH_ST_STRING:
 			if (f->payload)
