@@ -15,8 +15,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "session/jumps.h"
+
+/* After so many windows have been made, so long a rest before the threads stand still. */
+#define MANY 64
+#define REST_US 1000
 
 struct optimizer {
 	struct modules *modules;
@@ -166,6 +171,12 @@ enum optimize_left optimize_on(struct target *t)
 	n = more_windows(t);
 	if (!o->nr)
 		return OPTIMIZE_DONE;
+	/*
+	 * Making them has used up our share of the CPU: on a busy machine we would
+	 * be preempted in the middle, and the target with us.
+	 */
+	if (n > MANY)
+		usleep(REST_US);
 	if (target_hold(t, &err))
 		return t->dead ? OPTIMIZE_DONE : OPTIMIZE_LATER;
 	ret = chan_settle(t, &err);
