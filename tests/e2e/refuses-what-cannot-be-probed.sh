@@ -94,6 +94,32 @@ done
 refused 'one of two' 'nowhere' -p "$PID" 'p work' 'p nowhere'
 assert_untouched "$PID" "$T/before"
 
+# Somebody else's breakpoint, or patch, at the place: the memory isn't as the file.
+start "$COUNTER" 1 1
+AT=$("$UKP" funcs -p "$PID" work | awk '$1 == "work" { print $2 }')
+[ -n "$AT" ] || fail "where work() is isn't told"
+byte()
+{
+	dd if="/proc/$PID/mem" bs=1 count=1 skip=$((AT)) 2>/dev/null | od -An -tu1 | tr -d ' '
+}
+write_byte()
+{
+	# shellcheck disable=SC2059 # the byte is the format
+	printf "\\$(printf %03o "$1")" | dd of="/proc/$PID/mem" bs=1 seek=$((AT)) conv=notrunc 2>/dev/null
+}
+WAS=$(byte)
+for other in 204 $((WAS ^ 1)); do
+	write_byte "$other"
+	refused "another byte at work()" "differ from the file" -p "$PID" 'p work'
+	eq "$(byte)" "$other" "what somebody else wrote"
+done
+write_byte "$WAS"
+trace_start 1 'p work'
+say go
+await '^done'
+trace_end
+eq "$HITS" 1 "with its own byte again: hits"
+
 if [ "$(id -u)" = 0 ]; then
 	user
 	target_refused "another user's" 'belongs to user'

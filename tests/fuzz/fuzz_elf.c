@@ -26,12 +26,16 @@ static int count(const struct sym_symbol *s, void *arg)
 static void ask(struct sym_proc *p, struct sym_module *m)
 {
 	struct sym_symbol s, found[4];
+	const struct sym_rseq *rseq;
 	const char *near[4];
 	uint64_t off, start, end;
 	size_t nr = 0;
 	bool signal;
 	char buf[128];
 
+	for (size_t i = 0, n = sym_rseqs(m, &rseq); i < n; i++)
+		if (rseq[i].start == rseq[i].end)
+			abort();
 	sym_for_each_func(p, NULL, NULL, count, &nr);
 	sym_suggest(p, NULL, "fuctoin", near, 4);
 	for (size_t i = 0; i < m->symtab.nr && i < 64; i++) {
@@ -72,6 +76,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	ask(&p, &m);
 	symtab_free(&m.symtab);
 	free(m.fdes.fde);
+	free(m.rseq);
 	image_free(m.img);
 	return 0;
 }
