@@ -2,25 +2,34 @@
 /*
  * The table, and the way of a record through it.
  *
- * What a scan reads of an instance may be of its next life.  The word tells:
- * gen has grown then, so the compare-exchange fails and the scan goes on.
+ * What a scan reads of a record may be of its next life.  The word tells: gen
+ * has grown then, so the compare-exchange fails and the scan goes on.
  */
 #include "engine/frames.h"
 
 #include "engine/arch.h"
-#include "engine/objpool.h"
 #include "engine/rethook.h"
 
 #ifndef UKP_STEP
 #define UKP_STEP() ((void)0)
 #endif
 
-#define INDEX(word) ((uint32_t)((word)&0xffffff) - 1)
-#define TAG(word) ((uint16_t)((word) >> 24))
+#define STATE(word) ((word)&0xff)
+#define TAG_MASK 0xffff00ull
+#define SWEEP_EVERY 16 /* uses of a record */
+#define STUB_SPACE 16  /* no stub takes more, the gaps between files included */
+
+uint64_t ukp_frames_size(uint32_t n)
+{
+	return sizeof(struct ukp_frames) +
+	       ukp_frames_buckets(n) * (sizeof(struct ukp_frames_bucket) +
+	                                (uint64_t)UKP_FRAMES_WORDS * sizeof(struct ukp_instance));
+}
 
 void ukp_frames_init(struct ukp_frames *t, uint32_t n)
 {
 	t->mask = ukp_frames_buckets(n) - 1;
+	t->off_records = sizeof(*t) + ((uint64_t)t->mask + 1) * sizeof(t->bucket[0]);
 }
 
 static uint64_t hash(uint64_t frame, uint64_t ctx)
@@ -30,11 +39,34 @@ static uint64_t hash(uint64_t frame, uint64_t ctx)
 	return h ^ h >> 32;
 }
 
-static uint64_t *word_at(struct ukp_frames *t, uint64_t h, unsigned int i)
+static uint64_t live_word(uint64_t h, uint32_t gen)
 {
-	uint64_t b = ((h >> 16) + i / UKP_FRAMES_WORDS) & t->mask;
+	return (uint64_t)gen << 32 | (h & TAG_MASK) | UKP_FRAME_LIVE;
+}
 
-	return &t->bucket[b].word[i % UKP_FRAMES_WORDS];
+static bool may_be(uint64_t word, uint64_t h)
+{
+	return STATE(word) == UKP_FRAME_LIVE && !((word ^ h) & TAG_MASK);
+}
+
+static struct ukp_frames_bucket *bucket_of(struct ukp_frames *t, uint64_t h, unsigned int probe)
+{
+	return &t->bucket[((h >> 24) + probe) & t->mask];
+}
+
+static struct ukp_instance *records(const struct ukp_frames *t)
+{
+	return (struct ukp_instance *)((char *)t + t->off_records);
+}
+
+static struct ukp_instance *record_of(const struct ukp_frames *t, const uint64_t *word)
+{
+	return records(t) + (word - t->bucket[0].word);
+}
+
+static uint64_t *word_of(struct ukp_frames *t, const struct ukp_instance *inst)
+{
+	return &t->bucket[0].word[inst - records(t)];
 }
 
 static bool is_key(const struct ukp_instance *inst, uint64_t frame, uint64_t ctx)
@@ -43,158 +75,204 @@ static bool is_key(const struct ukp_instance *inst, uint64_t frame, uint64_t ctx
 	       __atomic_load_n(&inst->ctx, __ATOMIC_RELAXED) == ctx;
 }
 
-/* True: the record is ours now. */
-static bool take_word(uint64_t *at, uint64_t word)
+/* True: the record is ours. */
+static bool claim_word(uint64_t *at, uint64_t word)
 {
 	UKP_STEP();
-	/* Acquire: what its owner wrote into the instance comes before us. */
-	return __atomic_compare_exchange_n(at, &word, 0, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+	/* Acquire: what its last owner did to the record comes before us. */
+	return __atomic_compare_exchange_n(at, &word, UKP_FRAME_CLAIMED, 0, __ATOMIC_ACQUIRE,
+	                                   __ATOMIC_RELAXED);
 }
 
-uint32_t ukp_frames_take(struct ukp_frames *t, struct ukp_instance *all, uint64_t frame,
-                         uint64_t ctx)
+/* The key's record in one bucket, claimed; *free: a free word that was seen, or NULL. */
+static struct ukp_instance *find(struct ukp_frames *t, struct ukp_frames_bucket *b, uint64_t h,
+                                 uint64_t frame, uint64_t ctx, uint64_t **free)
+{
+	*free = NULL;
+	for (unsigned int i = 0; i < UKP_FRAMES_WORDS; i++) {
+		uint64_t *at = &b->word[i], word;
+
+		UKP_STEP();
+		/* Acquire: the record was written before the word. */
+		word = __atomic_load_n(at, __ATOMIC_ACQUIRE);
+		if (!word && !*free)
+			*free = at;
+		if (!may_be(word, h))
+			continue;
+		UKP_STEP();
+		if (is_key(record_of(t, at), frame, ctx) && claim_word(at, word))
+			return record_of(t, at);
+	}
+	return NULL;
+}
+
+/* Acquire: who finds a word in the next bucket has seen this before it was put there. */
+static unsigned int probes(const struct ukp_frames *t)
+{
+	return __atomic_load_n(&t->spilled, __ATOMIC_ACQUIRE) ? 2 : 1;
+}
+
+struct ukp_instance *ukp_frames_take(struct ukp_frames *t, uint64_t frame, uint64_t ctx)
 {
 	const uint64_t h = hash(frame, ctx);
+	uint64_t *free;
 
-	for (unsigned int i = 0; i < UKP_FRAMES_PROBES * UKP_FRAMES_WORDS; i++) {
-		uint64_t *at = word_at(t, h, i), word;
+	for (unsigned int i = 0; i < probes(t); i++) {
+		struct ukp_instance *inst = find(t, bucket_of(t, h, i), h, frame, ctx, &free);
 
-		UKP_STEP();
-		/* Acquire: the instance's key was written before the word. */
-		word = __atomic_load_n(at, __ATOMIC_ACQUIRE);
-		if (!word || TAG(word) != (uint16_t)h)
-			continue;
-		UKP_STEP();
-		if (is_key(&all[INDEX(word)], frame, ctx) && take_word(at, word))
-			return INDEX(word);
+		if (inst)
+			return inst;
 	}
-	return UKP_FRAMES_NONE;
+	return NULL;
 }
 
-static bool put_word(struct ukp_frames *t, uint64_t h, uint64_t word)
+static struct ukp_instance *claim_free(struct ukp_frames *t, struct ukp_frames_bucket *b,
+                                       uint64_t *hint)
 {
-	for (unsigned int i = 0; i < UKP_FRAMES_PROBES * UKP_FRAMES_WORDS; i++) {
-		uint64_t *at = word_at(t, h, i), free = 0;
-
+	if (hint && claim_word(hint, 0))
+		return record_of(t, hint);
+	for (unsigned int i = 0; i < UKP_FRAMES_WORDS; i++) {
 		UKP_STEP();
-		if (__atomic_load_n(at, __ATOMIC_RELAXED))
-			continue;
-		UKP_STEP();
-		/* Release: the instance is complete before it can be found. */
-		if (__atomic_compare_exchange_n(at, &free, word, 0, __ATOMIC_RELEASE,
-		                                __ATOMIC_RELAXED))
-			return true;
+		if (!__atomic_load_n(&b->word[i], __ATOMIC_RELAXED) && claim_word(&b->word[i], 0))
+			return record_of(t, &b->word[i]);
 	}
-	return false;
+	return NULL;
 }
 
-bool ukp_frames_add(struct ukp_frames *t, struct ukp_instance *all, uint32_t index, uint32_t *stale)
+struct ukp_instance *ukp_frames_claim(struct ukp_frames *t, uint64_t frame, uint64_t ctx,
+                                      bool *stale)
 {
-	struct ukp_instance *inst = &all[index];
-	const uint64_t h = hash(inst->frame, inst->ctx);
+	const uint64_t h = hash(frame, ctx);
+	struct ukp_frames_bucket *first = bucket_of(t, h, 0);
+	struct ukp_instance *inst;
+	uint64_t *free, *other;
 
-	*stale = ukp_frames_take(t, all, inst->frame, inst->ctx);
-	inst->gen++;
-	return put_word(t, h, (uint64_t)inst->gen << 40 | (h & 0xffff) << 24 | (index + 1));
+	inst = find(t, first, h, frame, ctx, &free);
+	if (!inst && probes(t) > 1)
+		inst = find(t, bucket_of(t, h, 1), h, frame, ctx, &other);
+	*stale = inst != NULL;
+	if (!inst)
+		inst = claim_free(t, first, free);
+	if (inst)
+		return inst;
+	/* Before the word, see probes(). */
+	__atomic_store_n(&t->spilled, 1, __ATOMIC_RELEASE);
+	return claim_free(t, bucket_of(t, h, 1), NULL);
 }
 
-uint32_t ukp_frames_sweep(struct ukp_frames *t, struct ukp_instance *all, uint64_t where,
-                          bool (*is_dead)(const struct ukp_instance *inst, void *arg), void *arg)
+void ukp_frames_publish(struct ukp_frames *t, struct ukp_instance *inst)
 {
-	struct ukp_frames_bucket *b = &t->bucket[hash(where, 0) >> 16 & t->mask];
+	UKP_STEP();
+	/* Release: the record is complete before it can be found. */
+	__atomic_store_n(word_of(t, inst), live_word(hash(inst->frame, inst->ctx), ++inst->gen),
+	                 __ATOMIC_RELEASE);
+}
+
+void ukp_frames_free(struct ukp_frames *t, struct ukp_instance *inst)
+{
+	UKP_STEP();
+	/* Release: we are done with the record before it can have another owner. */
+	__atomic_store_n(word_of(t, inst), UKP_FRAME_FREE, __ATOMIC_RELEASE);
+}
+
+struct ukp_instance *ukp_frames_sweep(struct ukp_frames *t, uint64_t where,
+                                      bool (*is_dead)(const struct ukp_instance *inst, void *arg),
+                                      void *arg)
+{
+	struct ukp_frames_bucket *b = bucket_of(t, hash(where, 0), 0);
 
 	for (unsigned int i = 0; i < UKP_FRAMES_WORDS; i++) {
-		uint64_t word;
+		uint64_t *at = &b->word[i], word;
 
 		UKP_STEP();
-		word = __atomic_load_n(&b->word[i], __ATOMIC_ACQUIRE);
-		if (!word)
+		word = __atomic_load_n(at, __ATOMIC_ACQUIRE);
+		if (STATE(word) != UKP_FRAME_LIVE)
 			continue;
 		UKP_STEP();
-		if (is_dead(&all[INDEX(word)], arg) && take_word(&b->word[i], word))
-			return INDEX(word);
+		if (is_dead(record_of(t, at), arg) && claim_word(at, word))
+			return record_of(t, at);
 	}
-	return UKP_FRAMES_NONE;
+	return NULL;
 }
 
-/* --- the records --------------------------------------------------------------- */
-
-static struct ukp_priv *priv_of(const struct ukp_ctl *ctl)
-{
-	return (struct ukp_priv *)ctl->priv;
-}
-
-static struct ukp_instance *instances(const struct ukp_ctl *ctl)
-{
-	return (struct ukp_instance *)((char *)priv_of(ctl) + priv_of(ctl)->off_instances);
-}
-
-static struct ukp_objpool *pool(const struct ukp_ctl *ctl)
-{
-	return (struct ukp_objpool *)((char *)priv_of(ctl) + priv_of(ctl)->off_pool);
-}
+/* --- the pair --------------------------------------------------------------------- */
 
 static struct ukp_frames *frames(const struct ukp_ctl *ctl)
 {
-	return (struct ukp_frames *)((char *)priv_of(ctl) + priv_of(ctl)->off_frames);
+	struct ukp_priv *priv = (struct ukp_priv *)ctl->priv;
+
+	return (struct ukp_frames *)((char *)priv + priv->off_frames);
+}
+
+/* The owner of a stub.  That there is none is told without a division. */
+static const struct ukp_instance *stub_owner(const struct ukp_ctl *ctl, uint64_t addr)
+{
+	struct ukp_priv *priv = (struct ukp_priv *)ctl->priv;
+	uint32_t index;
+
+	if (addr - ctl->stubs >= (uint64_t)ctl->nr_instances * STUB_SPACE + ctl->stub_chunk)
+		return NULL;
+	index = ukp_rethook_index(ctl, addr);
+	return index == UINT32_MAX
+	               ? NULL
+	               : (struct ukp_instance *)((char *)priv + priv->off_instances) + index;
 }
 
 /* Where the function will return to: a stub on the frame's word stands for its owner's address. */
 static bool return_address(struct ukp_hit *hit, uint64_t *addr)
 {
-	uint32_t owner;
+	const struct ukp_instance *owner;
 
 	if (hit->flags & UKP_HIT_NOREAD)
 		*addr = *(uint64_t *)hit->regs->sp;
 	else if (ukp_arch_copy(addr, (void *)hit->regs->sp, 8))
 		return false;
-	owner = ukp_rethook_index(hit->ctl, *addr);
-	if (owner != UINT32_MAX)
-		*addr = instances(hit->ctl)[owner].ret_addr;
+	owner = stub_owner(hit->ctl, *addr);
+	if (owner)
+		*addr = owner->ret_addr;
 	return true;
+}
+
+/* A call that won't come to its exit; the record is ours. */
+static void drop(struct ukp_hit *hit, struct ukp_instance *inst)
+{
+	struct ukp_hit gone;
+
+	gone.ctl = hit->ctl;
+	gone.site = NULL;
+	gone.inst = inst;
+	gone.regs = hit->regs;
+	gone.tsc = hit->tsc;
+	gone.cpu = hit->cpu;
+	gone.flags = UKP_HIT_UNWOUND;
+	((ukp_action_fn)inst->fn)(&gone, inst->ctx);
 }
 
 struct ukp_instance *ukp_frame_get(struct ukp_hit *hit, ukp_action_fn fn, uint64_t ctx,
                                    enum ukp_miss *why)
 {
 	struct ukp_instance *inst;
-	uint32_t index;
 	uint64_t addr;
+	bool stale;
 
 	*why = UKP_MISS_FRAME;
 	if (!return_address(hit, &addr))
 		return NULL;
 	*why = UKP_MISS_ARENA;
-	index = ukp_objpool_pop(pool(hit->ctl), hit->cpu);
-	if (index == UKP_OBJPOOL_NONE)
+	inst = ukp_frames_claim(frames(hit->ctl), hit->regs->sp, ctx, &stale);
+	if (!inst)
 		return NULL;
-	inst = &instances(hit->ctl)[index];
-	inst->ret_addr = addr;
-	/* Relaxed: a scan may look at an instance that isn't in the table any more. */
+	if (stale)
+		drop(hit, inst);
+	/* Relaxed: a scan may look at a record that isn't in the table any more. */
+	__atomic_store_n(&inst->ret_addr, addr, __ATOMIC_RELAXED);
 	__atomic_store_n(&inst->frame, hit->regs->sp, __ATOMIC_RELAXED);
 	__atomic_store_n(&inst->ctx, ctx, __ATOMIC_RELAXED);
 	inst->fn = (uint64_t)fn;
 	inst->func = hit->site->addr;
 	inst->tsc = hit->tsc;
-	inst->thread = 0;
-	inst->chain = 0;
 	inst->flags = hit->flags;
 	return inst;
-}
-
-/* A call that won't come to its exit. */
-static void drop(struct ukp_hit *hit, uint32_t index)
-{
-	struct ukp_instance *inst = &instances(hit->ctl)[index];
-	struct ukp_hit gone = { .ctl = hit->ctl,
-		                .inst = inst,
-		                .regs = hit->regs,
-		                .tsc = hit->tsc,
-		                .cpu = hit->cpu,
-		                .flags = UKP_HIT_UNWOUND };
-
-	((ukp_action_fn)inst->fn)(&gone, inst->ctx);
-	ukp_rethook_put(hit->ctl, inst);
 }
 
 /*
@@ -203,43 +281,42 @@ static void drop(struct ukp_hit *hit, uint32_t index)
  */
 static bool is_dead(const struct ukp_instance *inst, void *arg)
 {
-	const struct ukp_ctl *ctl = arg;
 	const uint64_t frame = __atomic_load_n(&inst->frame, __ATOMIC_RELAXED);
 	uint64_t word;
 
 	if (ukp_arch_copy(&word, (void *)frame, 8))
 		return true;
-	return word != __atomic_load_n(&inst->ret_addr, __ATOMIC_RELAXED) &&
-	       ukp_rethook_index(ctl, word) == UINT32_MAX;
+	return word != __atomic_load_n(&inst->ret_addr, __ATOMIC_RELAXED) && !stub_owner(arg, word);
 }
 
-bool ukp_frame_hook(struct ukp_hit *hit, struct ukp_instance *inst)
+void ukp_frame_hook(struct ukp_hit *hit, struct ukp_instance *inst)
 {
-	struct ukp_instance *all = instances(hit->ctl);
 	struct ukp_frames *t = frames(hit->ctl);
-	uint32_t stale;
-	bool added;
+	struct ukp_instance *dead;
 
-	__atomic_store_n(&inst->state, UKP_INST_EXIT, __ATOMIC_RELEASE);
-	added = ukp_frames_add(t, all, (uint32_t)(inst - all), &stale);
-	if (!added)
-		ukp_rethook_put(hit->ctl, inst);
-	if (stale == UKP_FRAMES_NONE && !(hit->flags & UKP_HIT_NOREAD))
-		stale = ukp_frames_sweep(t, all, hit->tsc, is_dead, hit->ctl);
-	if (stale != UKP_FRAMES_NONE)
-		drop(hit, stale);
-	return added;
+	ukp_frames_publish(t, inst);
+	if (inst->gen % SWEEP_EVERY || hit->flags & UKP_HIT_NOREAD)
+		return;
+	dead = ukp_frames_sweep(t, hit->tsc, is_dead, hit->ctl);
+	if (dead) {
+		drop(hit, dead);
+		ukp_frames_free(t, dead);
+	}
+}
+
+void ukp_frame_put(struct ukp_ctl *ctl, struct ukp_instance *inst)
+{
+	ukp_frames_free(frames(ctl), inst);
 }
 
 int ukp_exit_hit(struct ukp_hit *hit, uint64_t ctx)
 {
-	struct ukp_instance *all = instances(hit->ctl), *inst;
+	struct ukp_frames *t = frames(hit->ctl);
 	const uint64_t ip = hit->regs->ip, sp = hit->regs->sp;
-	const uint32_t index = ukp_frames_take(frames(hit->ctl), all, sp, ctx);
+	struct ukp_instance *inst = ukp_frames_take(t, sp, ctx);
 
-	if (index == UKP_FRAMES_NONE)
+	if (!inst)
 		return 0;
-	inst = &all[index];
 	hit->inst = inst;
 	hit->regs->ip = inst->ret_addr;
 	hit->regs->sp = sp + 8;
@@ -247,6 +324,6 @@ int ukp_exit_hit(struct ukp_hit *hit, uint64_t ctx)
 	hit->regs->ip = ip;
 	hit->regs->sp = sp;
 	hit->inst = NULL;
-	ukp_rethook_put(hit->ctl, inst);
+	ukp_frames_free(t, inst);
 	return 0;
 }

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which call is at home in a frame: a table of instances for the mechanism that
- * leaves the stack alone.
+ * Which call is at home in a frame: records for the mechanism that leaves the
+ * stack alone.
  *
- *	key	inst->frame and inst->ctx: who asked, and where the call's return
- *		address lies
- *	word	gen << 40 | tag << 24 | index + 1;  0: free
+ *	key	inst->frame and inst->ctx: where the call's return address lies,
+ *		and who asked
+ *	word	gen << 32 | tag << 8 | state;  0: free.  The word at a place
+ *		stands for the record at the same place, an instance.
  *
- *   struct ukp_frames | bucket 0: 8 words | bucket 1 | ...
+ *   struct ukp_frames | bucket 0: 8 words | bucket 1 | ... | records
  *
- * A key's words are in the bucket that its hash names or in the next one.  Each
- * word stands for itself: it goes from 0 to a record and from that record to 0,
- * both by compare-exchange, and whoever makes it 0 has the instance.  gen is the
- * instance's count of uses, so that a word that looks the same is the same (but
- * for 2^24 uses during one compare-exchange).
+ * A key's words are in the bucket that its hash names or, if that was full, in
+ * the next one.  Who makes a free or LIVE word CLAIMED, by compare-exchange,
+ * has the record and alone writes the word until it is LIVE again, or free.
+ * gen is the record's count of uses, so that a LIVE word that looks the same is
+ * the same (but for 2^32 uses during one compare-exchange).
  */
 #ifndef UKP_WIRE_FRAMES_H
 #define UKP_WIRE_FRAMES_H
@@ -21,33 +22,33 @@
 #include <stdint.h>
 
 #define UKP_FRAMES_WORDS 8 /* a cache line */
-#define UKP_FRAMES_PROBES 2
+
+enum {
+	UKP_FRAME_FREE,
+	UKP_FRAME_CLAIMED,
+	UKP_FRAME_LIVE,
+};
 
 struct ukp_frames_bucket {
 	uint64_t word[UKP_FRAMES_WORDS];
 };
 
 struct ukp_frames {
-	uint32_t mask; /* buckets - 1 */
-	uint32_t reserved;
-	uint64_t pad[7];
+	uint32_t mask;    /* buckets - 1 */
+	uint32_t spilled; /* a word has been put into the next bucket; stays */
+	uint64_t off_records;
+	uint64_t pad[6];
 	struct ukp_frames_bucket bucket[];
 };
 
-/* For n instances: at most two in a bucket, on average. */
+/* So that n records find room but by great ill luck: four in a bucket, on average. */
 static inline uint32_t ukp_frames_buckets(uint32_t n)
 {
-	uint32_t buckets = UKP_FRAMES_PROBES;
+	uint32_t buckets = 2;
 
-	while (buckets < n / 2)
+	while (buckets < n / 4)
 		buckets *= 2;
 	return buckets;
-}
-
-static inline uint64_t ukp_frames_size(uint32_t n)
-{
-	return sizeof(struct ukp_frames) +
-	       (uint64_t)ukp_frames_buckets(n) * sizeof(struct ukp_frames_bucket);
 }
 
 #endif

@@ -23,7 +23,6 @@ enum ukp_instance_state {
 	UKP_INST_FREE,
 	UKP_INST_LIVE,  /* its stub is the frame's return address */
 	UKP_INST_CHAIN, /* hangs on a live one */
-	UKP_INST_EXIT,  /* has no stub: an exit site finds it by its frame (wire/frames.h) */
 };
 
 struct ukp_instance {
@@ -37,7 +36,7 @@ struct ukp_instance {
 	uint32_t state;
 	uint32_t chain; /* LIVE: newest chained index + 1; CHAIN: next; 0: end */
 	uint32_t flags; /* UKP_HIT_* at entry */
-	uint32_t gen;   /* EXIT: grows with each use */
+	uint32_t gen;   /* of a record in a table of frames: grows with each use */
 	uint64_t data[UKP_EDATA_MAX];
 };
 

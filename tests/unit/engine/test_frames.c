@@ -32,7 +32,7 @@ static void step(void)
 
 /* --- the model -------------------------------------------------------------- */
 
-#define N 6
+#define N 16
 #define KEYS 4
 #define DEPTH 400
 
@@ -44,13 +44,11 @@ static const char *script[2];
 
 static union {
 	struct ukp_frames t;
-	unsigned char bytes[sizeof(struct ukp_frames) + 2 * sizeof(struct ukp_frames_bucket)];
+	unsigned char bytes[sizeof(struct ukp_frames) + 2 * sizeof(struct ukp_frames_bucket) +
+	                    N * sizeof(struct ukp_instance)];
 } table;
-static struct ukp_instance inst[N];
-static uint32_t spare[N];
-static unsigned int nr_spare;
-static enum { FREE, FLYING, LIVE, DEAD } state[N];
-static unsigned int swept, stales, misses;
+static enum { FREE, LIVE, DEAD, OWNED } state[N];
+static unsigned int swept, stales;
 
 static void must(bool ok, const char *what)
 {
@@ -61,83 +59,87 @@ static void must(bool ok, const char *what)
 	abort();
 }
 
-/* Keys that nothing tells apart but the instance: of one bucket and one tag. */
+/* Keys that nothing tells apart but the record: of one bucket and one tag. */
 static uint64_t key(char c)
 {
 	static uint64_t found[KEYS];
 
 	for (uint64_t frame = 0x7000, n = 0; !found[KEYS - 1]; frame += 8)
-		if (!((hash(frame, 1) ^ hash(0x7000, 1)) & 0x1ffff))
+		if (!((hash(frame, 1) ^ hash(0x7000, 1)) & 0x1ffff00))
 			found[n++] = frame;
 	return found[c - 'a'];
 }
 
-/* A record has come out of the table; its instance may have another life at once. */
-static void came_out(uint32_t i)
+static unsigned int place_of(const struct ukp_instance *inst)
 {
-	must(i < N && state[i] != FREE, "a record came out twice");
-	state[i] = FREE;
-	spare[nr_spare++] = i;
+	return (unsigned int)(inst - records(&table.t));
 }
 
-static bool model_is_dead(const struct ukp_instance *in, void *arg)
+static bool model_is_dead(const struct ukp_instance *inst, void *arg)
 {
-	return state[in - inst] == DEAD;
+	return state[place_of(inst)] == DEAD;
 }
 
-static void begin_call(char c, uint32_t *mine)
+static void begin_call(char c, struct ukp_instance **mine)
 {
-	uint32_t i, stale;
+	bool stale;
+	struct ukp_instance *inst = ukp_frames_claim(&table.t, key(c), 1, &stale);
 
-	must(nr_spare, "the model is too small");
-	i = spare[--nr_spare];
-	state[i] = FLYING;
-	inst[i].frame = key(c);
-	inst[i].ctx = 1;
-	must(ukp_frames_add(&table.t, inst, i, &stale), "no room");
-	state[i] = LIVE;
-	*mine = i;
-	if (stale == UKP_FRAMES_NONE)
-		return;
-	must(state[stale] == DEAD && inst[stale].frame == key(c), "a live one was called stale");
-	stales++;
-	came_out(stale);
+	must(inst != NULL, "no room");
+	must(state[place_of(inst)] == (stale ? DEAD : FREE), "a claim took what was somebody's");
+	must(!stale || inst->frame == key(c), "a record is stale for another key");
+	stales += stale;
+	state[place_of(inst)] = OWNED;
+	step();
+	inst->frame = key(c);
+	step();
+	inst->ctx = 1;
+	state[place_of(inst)] = LIVE; /* it will be, before anybody else can look */
+	ukp_frames_publish(&table.t, inst);
+	*mine = inst;
 }
 
-static void end_call(char c, uint32_t *mine)
+static void give_back(struct ukp_instance *inst)
 {
-	uint32_t i = ukp_frames_take(&table.t, inst, key(c), 1);
+	state[place_of(inst)] = OWNED;
+	step();
+	must(state[place_of(inst)] == OWNED, "two owners");
+	state[place_of(inst)] = FREE;
+	ukp_frames_free(&table.t, inst);
+}
 
-	must(i == *mine, "an exit didn't find its entry");
-	must(state[i] == LIVE, "an exit found a dead entry");
-	came_out(i);
-	*mine = UKP_FRAMES_NONE;
+static void end_call(char c, struct ukp_instance **mine)
+{
+	struct ukp_instance *inst = ukp_frames_take(&table.t, key(c), 1);
+
+	must(inst == *mine, "an exit didn't find its entry");
+	must(state[place_of(inst)] == LIVE, "an exit found a dead entry");
+	give_back(inst);
+	*mine = NULL;
 }
 
 static void look(void)
 {
 	for (uint64_t w = 0, seen = 0; seen != 3; w++) {
-		uint64_t b = hash(w, 0) >> 16 & 1;
-		uint32_t i;
+		uint64_t b = hash(w, 0) >> 24 & 1;
+		struct ukp_instance *inst;
 
 		if (seen >> b & 1)
 			continue;
 		seen |= 1ULL << b;
-		i = ukp_frames_sweep(&table.t, inst, w, model_is_dead, NULL);
-		if (i == UKP_FRAMES_NONE)
+		inst = ukp_frames_sweep(&table.t, w, model_is_dead, NULL);
+		if (!inst)
 			continue;
-		must(state[i] == DEAD, "a live record was swept");
+		must(state[place_of(inst)] == DEAD, "a live record was swept");
 		swept++;
-		came_out(i);
+		give_back(inst);
 	}
 }
 
 static void actor(int self)
 {
-	uint32_t mine[KEYS];
+	struct ukp_instance *mine[KEYS] = { NULL };
 
-	for (int i = 0; i < KEYS; i++)
-		mine[i] = UKP_FRAMES_NONE;
 	for (const char *p = script[self]; *p; p++) {
 		if (*p >= 'a' && *p < 'a' + KEYS) {
 			begin_call(*p, &mine[*p - 'a']);
@@ -147,9 +149,9 @@ static void actor(int self)
 			look();
 		} else {
 			for (int i = 0; i < KEYS; i++) {
-				if (mine[i] != UKP_FRAMES_NONE)
-					state[mine[i]] = DEAD;
-				mine[i] = UKP_FRAMES_NONE;
+				if (mine[i])
+					state[place_of(mine[i])] = DEAD;
+				mine[i] = NULL;
 			}
 		}
 	}
@@ -158,12 +160,9 @@ static void actor(int self)
 static void start_model(void)
 {
 	memset(&table, 0, sizeof(table));
-	memset(inst, 0, sizeof(inst));
 	memset(state, 0, sizeof(state));
-	ukp_frames_init(&table.t, 4);
-	must(table.t.mask == 1, "two buckets");
-	for (nr_spare = 0; nr_spare < N; nr_spare++)
-		spare[nr_spare] = nr_spare;
+	ukp_frames_init(&table.t, 1);
+	must(table.t.mask == 1 && ukp_frames_size(1) == sizeof(table), "two buckets");
 }
 
 /* Nothing is left but what is dead, and that can be swept. */
@@ -171,10 +170,11 @@ static void end_model(void)
 {
 	for (int i = 0; i < N; i++)
 		look();
-	must(nr_spare == N, "a record is gone");
-	for (unsigned int i = 0; i < 2 * UKP_FRAMES_WORDS; i++)
+	for (unsigned int i = 0; i < N; i++) {
+		must(state[i] == FREE, "a record is gone");
 		must(!table.t.bucket[i / UKP_FRAMES_WORDS].word[i % UKP_FRAMES_WORDS],
 		     "a word is left");
+	}
 }
 
 static int run(uint8_t *choice, uint8_t *options, int given, int budget)
@@ -207,7 +207,7 @@ static void explore(const char *a, const char *b, int budget)
 
 	script[0] = a;
 	script[1] = b;
-	swept = stales = misses = 0;
+	swept = stales = 0;
 	modelling = true;
 	do {
 		int depth = run(choice, options, given, budget);
@@ -248,6 +248,7 @@ static void records_that_are_left_behind_come_out_once(void **state)
 #define THREADS 4
 #define MANY 4096
 #define STACK_WORDS 256
+#define STUBBED 64
 
 struct worker {
 	pthread_t thread;
@@ -311,7 +312,8 @@ static bool enter(struct worker *w, uint64_t *sp, uint64_t addr)
 	if (!in)
 		return false;
 	in->data[0] = addr;
-	return ukp_frame_hook(&hit, in);
+	ukp_frame_hook(&hit, in);
+	return true;
 }
 
 static void leave(struct worker *w, uint64_t *sp)
@@ -379,48 +381,38 @@ static void *work(void *arg)
 
 static void make_ctl(uint32_t n)
 {
-	uint64_t off_pool = sizeof(struct ukp_priv) + 64, off_frames, off_inst, size;
+	const uint64_t off_frames = (sizeof(struct ukp_priv) + 63) & ~63ull;
+	const uint64_t off_stubbed = off_frames + ukp_frames_size(n);
+	const uint64_t size = off_stubbed + STUBBED * sizeof(struct ukp_instance);
 	struct ukp_priv *priv;
 
-	off_pool &= ~63ull;
-	off_frames = off_pool + ukp_objpool_size(n, 2);
-	off_inst = off_frames + ukp_frames_size(n);
-	size = off_inst + n * sizeof(struct ukp_instance);
 	memory = aligned_alloc(4096, (size + 4095) & ~4095ull);
 	assert_non_null(memory);
 	memset(memory, 0, size);
 	priv = (struct ukp_priv *)memory;
 	priv->alive = 1;
-	priv->off_pool = off_pool;
 	priv->off_frames = off_frames;
-	priv->off_instances = off_inst;
-	ukp_objpool_init((struct ukp_objpool *)(memory + off_pool), n, 2);
+	priv->off_instances = off_stubbed;
 	ukp_frames_init((struct ukp_frames *)(memory + off_frames), n);
 	ctl = (struct ukp_ctl){ .priv = (uint64_t)memory,
 		                .stubs = 0xffff000000000000,
 		                .stub_chunk = 1 << 20,
 		                .stubs_per_chunk = 1 << 17,
-		                .nr_instances = n };
+		                .nr_instances = STUBBED };
 }
 
+/* Places that aren't free. */
 static uint32_t still_in(void)
 {
 	struct ukp_frames *t = frames(&ctl);
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i <= t->mask; i++)
-		for (int k = 0; k < UKP_FRAMES_WORDS; k++)
+		for (int k = 0; k < UKP_FRAMES_WORDS; k++) {
 			n += t->bucket[i].word[k] != 0;
+			assert_int_not_equal(STATE(t->bucket[i].word[k]), UKP_FRAME_CLAIMED);
+		}
 	return n;
-}
-
-static uint32_t still_out(void)
-{
-	uint32_t n = 0;
-
-	while (ukp_objpool_pop(pool(&ctl), 0) != UKP_OBJPOOL_NONE)
-		n++;
-	return ctl.nr_instances - n;
 }
 
 static void check_workers(struct worker *w, int n)
@@ -437,7 +429,6 @@ static void check_workers(struct worker *w, int n)
 	printf("%lu calls: %lu returned, %lu dropped, %u left behind\n", calls, returns, dropped,
 	       in);
 	assert_int_equal(calls, accounted + in);
-	assert_int_equal(still_out(), in);
 	assert_true(dropped > 100);
 	/* A key for each word of the stacks and no more. */
 	assert_true(in <= (uint32_t)n * STACK_WORDS);
@@ -520,7 +511,8 @@ static bool entry(int frame, uint64_t ctx, uint64_t data, enum ukp_miss *why)
 	if (!in)
 		return false;
 	in->data[0] = data;
-	return ukp_frame_hook(&hit, in);
+	ukp_frame_hook(&hit, in);
+	return true;
 }
 
 static uint64_t leave_at(int frame, uint64_t ctx)
@@ -569,7 +561,7 @@ static void the_exit_has_what_the_entry_left(void **state)
 	assert_int_equal(seen.data, 124);
 	assert_int_equal(seen.hits, 3);
 	assert_int_equal(seen.unwound, 0);
-	assert_int_equal(still_out(), 0);
+	assert_int_equal(still_in(), 0);
 }
 
 static void an_exit_without_an_entry_is_none(void **state)
@@ -594,7 +586,7 @@ static void a_call_in_the_frame_of_one_that_was_left_drops_it(void **state)
 	assert_int_equal(seen.unwound, 999);
 	assert_int_equal(leave_at(3, 5), 1005);
 	assert_int_equal(seen.data, 999);
-	assert_int_equal(still_out(), 0);
+	assert_int_equal(still_in(), 0);
 }
 
 static void a_call_whose_word_was_overwritten_is_dropped_by_others(void **state)
@@ -615,7 +607,8 @@ static void a_call_whose_word_was_overwritten_is_dropped_by_others(void **state)
 
 static void a_stub_in_the_frame_stands_for_its_owner_s_return_address(void **state)
 {
-	struct ukp_instance *owner = &instances(&ctl)[60];
+	struct ukp_priv *priv = (struct ukp_priv *)memory;
+	struct ukp_instance *owner = (struct ukp_instance *)(memory + priv->off_instances) + 60;
 	enum ukp_miss why;
 
 	owner->ret_addr = 0x9999;
@@ -631,39 +624,64 @@ static void a_stub_in_the_frame_stands_for_its_owner_s_return_address(void **sta
 	assert_int_equal(seen.ip, 0x9999);
 }
 
-static void what_has_no_room_is_a_miss(void **state)
+static void a_declined_call_leaves_nothing(void **state)
 {
+	struct ukp_site site = { .addr = 0x4000 };
+	struct pt_regs regs = { 0 };
+	struct ukp_hit hit = a_hit(&regs, &site, &words[3]);
 	enum ukp_miss why;
-	int in = 0;
 
-	for (int i = 0; i < 64; i++)
-		in += entry(i, 5, 1, &why);
-	assert_int_equal(in, 64);
-	assert_false(entry(5, 6, 1, &why));
-	assert_int_equal(why, UKP_MISS_ARENA);
-	for (int i = 0; i < 64; i++)
-		leave_at(i, 5);
-	assert_int_equal(seen.hits, 64);
+	ukp_frame_put(&ctl, ukp_frame_get(&hit, look_at_return, 5, &why));
+	assert_int_equal(leave_at(3, 5), 1000);
 	assert_int_equal(still_in(), 0);
-	assert_int_equal(still_out(), 0);
 }
 
-/* Both buckets of a key are full, though there are instances. */
-static void a_full_bucket_is_a_miss_and_loses_nothing(void **state)
+/* Keys that all belong into one bucket. */
+static void what_has_no_room_is_a_miss(void **state)
 {
-	struct ukp_frames *t = frames(&ctl);
-	const uint64_t h = hash((uint64_t)&words[3], 5);
+	static uint64_t ctx[2 * UKP_FRAMES_WORDS + 1];
+	const uint64_t mask = frames(&ctl)->mask;
 	enum ukp_miss why;
+	unsigned int n = 0;
 
-	for (unsigned int i = 0; i < UKP_FRAMES_PROBES * UKP_FRAMES_WORDS; i++)
-		*word_at(t, h, i) = 64; /* of another key: the tag differs */
-	words[1] = 0x77;
-	instances(&ctl)[63].frame = (uint64_t)&words[1];
-	instances(&ctl)[63].ret_addr = 0x77;
-	assert_false(entry(3, 5, 1, &why));
+	for (uint64_t c = 1; n < 2 * UKP_FRAMES_WORDS + 1; c++)
+		if ((hash((uint64_t)&words[3], c) >> 24 & mask) == 1)
+			ctx[n++] = c;
+	for (unsigned int i = 0; i < n - 1; i++) {
+		assert_true(entry(3, ctx[i], i, &why));
+		assert_int_equal(frames(&ctl)->spilled, i >= UKP_FRAMES_WORDS);
+	}
+	assert_false(entry(3, ctx[n - 1], 1, &why));
 	assert_int_equal(why, UKP_MISS_ARENA);
-	assert_int_equal(seen.hits + seen.unwound, 0);
-	assert_int_equal(still_out(), 0);
+	for (unsigned int i = 0; i < n - 1; i++) {
+		assert_int_equal(leave_at(3, ctx[i]), 1000 + ctx[i]);
+		assert_int_equal(seen.data, i);
+	}
+	assert_int_equal(leave_at(3, ctx[n - 1]), 1000);
+	assert_int_equal(still_in(), 0);
+}
+
+/* The bucket has room again, but the record is in the next one. */
+static void a_record_in_the_next_bucket_is_found(void **state)
+{
+	const uint64_t mask = frames(&ctl)->mask;
+	uint64_t ctx[UKP_FRAMES_WORDS + 1];
+	enum ukp_miss why;
+	unsigned int n = 0;
+
+	for (uint64_t c = 1; n < UKP_FRAMES_WORDS + 1; c++)
+		if ((hash((uint64_t)&words[3], c) >> 24 & mask) == 1)
+			ctx[n++] = c;
+	for (unsigned int i = 0; i < n; i++)
+		assert_true(entry(3, ctx[i], i, &why));
+	for (unsigned int i = 0; i < n - 1; i++)
+		leave_at(3, ctx[i]);
+	assert_int_equal(still_in(), 1);
+	assert_true(entry(3, ctx[n - 1], 77, &why)); /* the earlier one is stale */
+	assert_int_equal(seen.unwound, 1);
+	assert_int_equal(leave_at(3, ctx[n - 1]), 1000 + ctx[n - 1]);
+	assert_int_equal(seen.data, 77);
+	assert_int_equal(still_in(), 0);
 }
 
 int main(void)
@@ -681,9 +699,9 @@ int main(void)
 			a_call_whose_word_was_overwritten_is_dropped_by_others, fresh, stale),
 		cmocka_unit_test_setup_teardown(
 			a_stub_in_the_frame_stands_for_its_owner_s_return_address, fresh, stale),
+		cmocka_unit_test_setup_teardown(a_declined_call_leaves_nothing, fresh, stale),
 		cmocka_unit_test_setup_teardown(what_has_no_room_is_a_miss, fresh, stale),
-		cmocka_unit_test_setup_teardown(a_full_bucket_is_a_miss_and_loses_nothing, fresh,
-		                                stale),
+		cmocka_unit_test_setup_teardown(a_record_in_the_next_bucket_is_found, fresh, stale),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
