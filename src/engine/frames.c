@@ -44,9 +44,10 @@ static uint64_t live_word(uint64_t h, uint32_t gen)
 	return (uint64_t)gen << 32 | (h & TAG_MASK) | UKP_FRAME_LIVE;
 }
 
+/* By all of a word but gen. */
 static bool may_be(uint64_t word, uint64_t h)
 {
-	return STATE(word) == UKP_FRAME_LIVE && !((word ^ h) & TAG_MASK);
+	return ((word ^ live_word(h, 0)) & (TAG_MASK | 0xff)) == 0;
 }
 
 static struct ukp_frames_bucket *bucket_of(struct ukp_frames *t, uint64_t h, unsigned int probe)
