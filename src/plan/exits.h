@@ -58,7 +58,7 @@ struct plan_way_out {
 	uint64_t target; /* TAIL */
 	/*
 	 * Where a window begins that has this instruction among those that it
-	 * covers, at or before addr; 0: there is no room for one.
+	 * takes, extended if need be, at or before addr; 0: there is no room.
 	 */
 	uint64_t window;
 	uint16_t pops; /* RET: bytes behind the return address */

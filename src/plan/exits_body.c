@@ -366,42 +366,6 @@ static int by_start(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-static bool window_at(const struct exits_maker *k, uint64_t addr, struct plan_window *w)
-{
-	struct plan_window_request req = { .targets = k->t, .addr = addr };
-
-	*w = (struct plan_window){ .why = PLAN_WINDOW_UNKNOWN };
-	req.code = exits_code(k->m, addr, &req.avail);
-	if (req.code && req.avail > PLAN_WINDOW_MAX)
-		req.avail = PLAN_WINDOW_MAX;
-	return req.code && plan_window(&req, w);
-}
-
-/*
- * A jump over a return needs the bytes before it, or filler behind it: the
- * nearest window that covers the instruction.  The bytes of the entry's window,
- * [start, taken), have a jump already, which may have this instruction as well.
- */
-static void find_window(const struct exits_maker *k, struct plan_way_out *way, uint64_t start,
-                        uint64_t taken)
-{
-	for (uint64_t at = way->addr; at + PLAN_JUMP_SIZE > way->addr; at--) {
-		struct plan_window w;
-		const bool fits = window_at(k, at, &w) &&
-		                  (at >= taken || at == start || at + w.covered <= start);
-
-		if (at == way->addr)
-			way->no_room = w.why ? w.why : PLAN_WINDOW_SHORT;
-		for (unsigned int i = 0; fits && i < w.nr; i++) {
-			if (at + w.insn[i].off != way->addr)
-				continue;
-			way->window = at;
-			way->no_room = PLAN_WINDOW_OK;
-			return;
-		}
-	}
-}
-
 static int add_ranges(struct body *b)
 {
 	struct plan_exits *x = b->k->x;
@@ -428,10 +392,7 @@ static int add_ranges(struct body *b)
 
 static int keep(struct body *b)
 {
-	const uint64_t start = b->fn->start;
 	struct plan_way_out *way;
-	struct plan_window entry;
-	uint64_t taken;
 
 	if (!b->fn->nr_exits) {
 		b->fn->why = PLAN_EXITS_NONE;
@@ -439,11 +400,7 @@ static int keep(struct body *b)
 	}
 	way = b->k->x->way + b->fn->first;
 	qsort(way, b->fn->nr_exits, sizeof(*way), by_addr);
-	taken = window_at(b->k, start, &entry) ? start + entry.covered : start;
-	for (uint32_t i = 0; i < b->fn->nr_exits; i++) {
-		find_window(b->k, &way[i], start, taken);
-		b->fn->nr_no_room += !way[i].window;
-	}
+	b->fn->nr_no_room = exits_room(b->k, b->fn->start, way, b->fn->nr_exits);
 	return add_ranges(b);
 }
 

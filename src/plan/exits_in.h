@@ -91,6 +91,9 @@ struct plan_exits {
 	size_t nr_ranges, room_ranges;
 };
 
+/* Finds a window for each exit of the function at start; how many have none (exits_room.c). */
+uint32_t exits_room(const struct exits_maker *k, uint64_t start, struct plan_way_out *way,
+                    uint32_t n);
 /* Finds out about the function at fn->start, which begins in a region.  -ENOMEM */
 int exits_function(struct exits_maker *k, struct plan_function *fn, size_t region);
 

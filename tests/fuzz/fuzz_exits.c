@@ -131,7 +131,7 @@ static void check_known(const struct input *in, const struct plan_targets *t,
 		CHECK(inside(r, f->nr_ranges, w[i].addr) && plan_targets_boundary(t, w[i].addr));
 		CHECK(is_bare((void *)in, w[i].addr));
 		CHECK(w[i].kind != PLAN_WAY_TAIL || !inside(r, f->nr_ranges, w[i].target));
-		CHECK(!w[i].window || w[i].addr - w[i].window < PLAN_JUMP_SIZE);
+		CHECK(!w[i].window || w[i].addr - w[i].window < PLAN_WINDOW_LONG);
 		CHECK(!w[i].window == (w[i].no_room != PLAN_WINDOW_OK));
 		tails += w[i].kind != PLAN_WAY_RET;
 		no_room += !w[i].window;

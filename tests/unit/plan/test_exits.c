@@ -462,6 +462,21 @@ static void a_window_for_an_exit_begins_before_it_or_ends_in_filler(void **state
 	assert_int_equal(fn(24)->nr_no_room, 1);
 }
 
+static void a_window_is_extended_up_to_an_exit_that_nothing_else_leads_to(void **state)
+{
+	for (int led = 0; led < 2; led++) {
+		/* 0 nop5; 5 nop5; 10 je 13, or 0; 12 pop; 13 ret | 14 ret */
+		TOY(&toy, 0x0f, 0x1f, 0x44, 0, 0, 0x0f, 0x1f, 0x44, 0, 0, 0x74, 0, 0x58, 0xc3,
+		    0xc3);
+		named(0, 14);
+		named(14, 15);
+		toy.code[11] = led ? 1 : 0xf4;
+		make();
+		assert_int_equal(way(0, 0)->window, led ? 0 : CODE_AT + 5);
+		done(state);
+	}
+}
+
 static void an_exit_in_the_window_of_the_entry_shares_it(void **state)
 {
 	/* 0 pop x4; 4 ret | 5 test; 7 ret; nopl (8) | 16 test; 18 pop x4; 22 ret */
@@ -473,9 +488,8 @@ static void an_exit_in_the_window_of_the_entry_shares_it(void **state)
 	make();
 	assert_int_equal(way(0, 0)->window, CODE_AT);
 	assert_int_equal(way(5, 0)->window, CODE_AT + 5);
-	/* The entry's jump has all but two bytes of it. */
-	assert_int_equal(way(16, 0)->window, 0);
-	assert_int_equal(way(16, 0)->no_room, PLAN_WINDOW_SHORT);
+	/* The entry's jump has all but two bytes of it; its copy can have the rest. */
+	assert_int_equal(way(16, 0)->window, CODE_AT + 16);
 }
 
 static void pads_out_of_order_are_refused(void **state)
@@ -529,6 +543,7 @@ int main(void)
 		T(a_function_that_touches_its_return_address_is_marked),
 		T(a_function_that_jumps_to_its_start_is_marked),
 		T(a_window_for_an_exit_begins_before_it_or_ends_in_filler),
+		T(a_window_is_extended_up_to_an_exit_that_nothing_else_leads_to),
 		T(an_exit_in_the_window_of_the_entry_shares_it),
 		T(pads_out_of_order_are_refused),
 		T(each_reason_has_words),
