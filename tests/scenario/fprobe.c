@@ -598,5 +598,5 @@ int main(void)
 		T(calls_on_their_way_at_unregistering_return_unreported),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_in_both_forms(tests);
 }

@@ -246,5 +246,5 @@ int main(void)
 	};
 
 	deeper = recursive;
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_in_both_forms(tests);
 }

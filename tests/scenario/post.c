@@ -239,5 +239,5 @@ int main(void)
 		cmocka_unit_test(a_fault_is_at_the_programs_own_address),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_in_both_forms(tests);
 }

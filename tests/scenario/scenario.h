@@ -28,12 +28,39 @@
 #define TARGET static __attribute__((noinline, used, optnone))
 #endif
 
+/* What is registered here is to be in the jump form, where it can. */
+static bool in_jumps;
+
 #define register_ok(call)                                                        \
 	do {                                                                     \
 		int ret_ = (call);                                               \
 		if (ret_)                                                        \
 			fail_msg("%s: %d: %s", #call, ret_, ukp_kprobe_error()); \
+		if (in_jumps)                                                    \
+			wait_for_kprobe_optimizer();                             \
 	} while (0)
+
+/* All tests with breakpoints alone, and all with jumps. */
+#define run_in_both_forms(tests)                                                          \
+	({                                                                                \
+		int failed_ = ukp_set_kprobes_optimization(false);                        \
+		failed_ += cmocka_run_group_tests_name("breakpoints", tests, NULL, NULL); \
+		failed_ += ukp_set_kprobes_optimization(true);                            \
+		in_jumps = true;                                                          \
+		failed_ += cmocka_run_group_tests_name("jumps", tests, NULL, NULL);       \
+		failed_;                                                                  \
+	})
+
+/* A probe without a post handler, registered by register_ok(), in the form of this run. */
+static inline void has_form(const struct kprobe *kp)
+{
+	char why[256];
+
+	if (ukp_kprobe_form(kp, why, sizeof(why)) != in_jumps)
+		fail_msg("not in the form of this run: %s", why);
+	assert_int_equal(!!(kp->flags & KPROBE_FLAG_OPTIMIZED), in_jumps);
+	assert_int_equal(*(const volatile unsigned char *)kp->addr, in_jumps ? 0xe9 : 0xcc);
+}
 
 /* This program's text in memory against the file's. */
 static inline void text_is_as_in_the_file(void)

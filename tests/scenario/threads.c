@@ -74,15 +74,19 @@ static void run_threads(void *(*fn)(void *))
 		pthread_join(t[i], NULL);
 }
 
-static struct kprobe kp = { .pre_handler = pre, .post_handler = post };
+static struct kprobe kp = { .pre_handler = pre };
 static struct kretprobe rp = { .handler = on_return };
 
 static void plant_both(void)
 {
 	kp.addr = rp.kp.addr = NULL;
 	kp.symbol_name = rp.kp.symbol_name = "target";
+	/* It would keep the breakpoint. */
+	kp.post_handler = in_jumps ? NULL : post;
 	register_ok(register_kprobe(&kp));
 	register_ok(register_kretprobe(&rp));
+	if (in_jumps)
+		has_form(&kp);
 }
 
 static void take_both(void)
@@ -97,7 +101,7 @@ static void counts_are_exact_with_many_threads(void **state)
 	run_threads(calls);
 	take_both();
 	assert_int_equal(pre_hits, THREADS * CALLS);
-	assert_int_equal(post_hits, THREADS * CALLS);
+	assert_int_equal(post_hits, in_jumps ? 0 : THREADS * CALLS);
 	assert_int_equal(ret_hits, THREADS * CALLS);
 	assert_int_equal(kp.nmissed + rp.kp.nmissed + rp.nmissed, 0);
 }
@@ -128,7 +132,7 @@ static void a_signal_handler_may_call_what_is_probed(void **state)
 	assert_int_equal(pre_hits + kp.nmissed, THREADS * CALLS + from_signal);
 	assert_int_equal(ret_hits + rp.kp.nmissed + (unsigned long)rp.nmissed,
 	                 THREADS * CALLS + from_signal);
-	assert_int_equal(post_hits, pre_hits);
+	assert_int_equal(post_hits, in_jumps ? 0 : pre_hits);
 }
 
 static void a_forked_child_runs_on_and_reports_nothing(void **state)
@@ -176,13 +180,14 @@ static void probes_come_and_go_under_load(void **state)
 
 	for (i = 0; i < THREADS; i++)
 		pthread_create(&t[i], NULL, calls_until_stopped, &n);
-	for (i = 0; i < 200; i++) {
+	/* Each jump is a stop of all of them, which takes as long as the machine is busy. */
+	for (i = 0; i < (in_jumps ? 20 : 200); i++) {
 		struct kprobe *p = calloc(1, sizeof(*p));
 		struct kretprobe *r = calloc(1, sizeof(*r));
 
 		p->symbol_name = r->kp.symbol_name = "target";
 		p->pre_handler = pre;
-		p->post_handler = post;
+		p->post_handler = in_jumps ? NULL : post;
 		r->handler = on_return;
 		register_ok(register_kprobe(p));
 		register_ok(register_kretprobe(r));
@@ -198,7 +203,7 @@ static void probes_come_and_go_under_load(void **state)
 	stop = 1;
 	for (i = 0; i < THREADS; i++)
 		pthread_join(t[i], NULL);
-	assert_true(pre_hits > 0 && ret_hits > 0 && post_hits > 0);
+	assert_true(pre_hits > 0 && ret_hits > 0 && (post_hits > 0 || in_jumps));
 	assert_true(n >= pre_hits);
 }
 
@@ -230,6 +235,7 @@ static void unregistering_waits_for_a_handler_that_runs(void **state)
 	struct kprobe slow = { .symbol_name = "target", .pre_handler = wait_inside };
 	pthread_t caller, taker;
 
+	inside = release = unregistered = 0;
 	register_ok(register_kprobe(&slow));
 	pthread_create(&caller, NULL, one_call, NULL);
 	while (!__atomic_load_n(&inside, __ATOMIC_ACQUIRE))
@@ -259,6 +265,7 @@ static void the_programs_own_fault_handler_works(void **state)
 	struct sigaction sa = { .sa_sigaction = on_fault, .sa_flags = SA_SIGINFO }, old, back;
 	int *volatile nowhere = (int *)8;
 
+	faults = 0;
 	plant_both();
 	assert_int_equal(sigaction(SIGSEGV, &sa, &old), 0);
 	assert_int_equal(sigaction(SIGSEGV, NULL, &back), 0);
@@ -285,5 +292,5 @@ int main(void)
 		T(the_programs_own_fault_handler_works),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_in_both_forms(tests);
 }

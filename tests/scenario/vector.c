@@ -281,5 +281,5 @@ int main(void)
 		cmocka_unit_test(errno_is_the_programs),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_in_both_forms(tests);
 }

@@ -126,7 +126,6 @@ static int seize(struct still *s, int tid, const char *name)
 		state = thread_state(s, name);
 		return state == 'Z' || state == 'X' ? STILL_OK : STILL_TRACED;
 	}
-	ptrace(PTRACE_INTERRUPT, tid, 0, NULL);
 	t = &s->thread[s->nr++];
 	t->tid = tid;
 	t->state = STILL_RUNNING;
@@ -237,13 +236,16 @@ static int collect(struct still *s, uint32_t from, uint64_t deadline)
 static int hold(struct still *s)
 {
 	uint64_t deadline = now_ns() + PATIENCE_NS;
-	uint32_t before;
+	uint32_t before, i;
 	int ret;
 
 	/* A stopped thread makes no other: a look that finds nobody new is the last. */
 	do {
 		before = s->nr;
 		ret = seize_listed(s);
+		/* Seizing stops nobody yet: all are to stand at about the same time. */
+		for (i = before; i < s->nr; i++)
+			ptrace(PTRACE_INTERRUPT, s->thread[i].tid, 0, NULL);
 		if (!ret)
 			ret = collect(s, before, deadline);
 	} while (!ret && s->nr != before);
