@@ -159,6 +159,8 @@ torture:
 	@scripts/deps.sh build demo check
 	@$(MAKE) --no-print-directory -s -j2 all
 	@O=$(O) E2E_LONG=1 LIMIT=3600 tests/run.sh $(e2e)
+	@$(MAKE) --no-print-directory -s $(O)/tests/scenario/toggle
+	@O=$(O) TOGGLES=1000000 LIMIT=14400 tests/run.sh $(O)/tests/scenario/toggle
 
 clean:
 	rm -rf $(O)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Windows, their detours, and the five bytes.  See jump.h. */
 #include "lib/jump.h"
+#include "lib/labels.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -106,6 +107,9 @@ static const char *look_inside(struct lib_site *s, unsigned int *set)
 	struct err ignored = ERR_INIT;
 
 	*set = 0;
+	/* Static branches change their bytes by themselves. */
+	if (labels_reserved(s->addr, s->addr + w->covered - 1))
+		return inside;
 	for (off = 1; off < w->covered; off++) {
 		struct lib_site *t = site_find(s->addr + off);
 		bool starts = i < w->nr && w->insn[i].off == off;
