@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -106,12 +107,12 @@ int kprobe_follow_modules(struct sym_proc *sym, struct err *err)
 	return site_plant_internal(err);
 }
 
-static int plant(struct kprobe *p, struct sym_proc *sym, uint64_t addr, struct err *err)
+static int plant(struct kprobe *p, struct sym_proc *sym, uint64_t addr, bool checked,
+                 struct err *err)
 {
 	struct lib_site *s = NULL;
-	int ret;
+	int ret = checked ? 0 : place_check(sym, addr, p->ukp_ret != NULL, -1, err);
 
-	ret = place_check(sym, addr, p->ukp_ret != NULL, -1, err);
 	if (!ret)
 		ret = kprobe_check_memory(sym, addr, err);
 	if (!ret)
@@ -121,7 +122,7 @@ static int plant(struct kprobe *p, struct sym_proc *sym, uint64_t addr, struct e
 	return ret ? ret : site_link(s, p, err);
 }
 
-int kprobe_register_locked(struct kprobe *p, struct sym_proc *sym, struct err *err)
+int kprobe_register_locked(struct kprobe *p, struct sym_proc *sym, bool checked, struct err *err)
 {
 	kprobe_opcode_t *before = p->addr;
 	const struct lib_site *s;
@@ -137,12 +138,12 @@ int kprobe_register_locked(struct kprobe *p, struct sym_proc *sym, struct err *e
 		return err_set(err, -EINVAL, "the probe is registered already");
 	p->flags &= CALLER_FLAGS;
 	p->nmissed = 0;
-	if (name_denied(sym, addr))
+	if (!checked && name_denied(sym, addr))
 		return err_set(err, -EINVAL, "%#lx is on the blacklist", addr);
 	if (entry)
 		p->flags |= KPROBE_FLAG_ON_FUNC_ENTRY;
 	p->addr = (kprobe_opcode_t *)addr;
-	ret = plant(p, sym, addr, err);
+	ret = plant(p, sym, addr, checked, err);
 	if (ret)
 		p->addr = before;
 	return ret;
@@ -158,6 +159,55 @@ static int check_named(const kprobe_opcode_t *addr, const char *name, struct err
 	return 0;
 }
 
+static int register_one(struct kprobe *p, struct sym_proc *sym, bool checked, struct err *err)
+{
+	int ret = check_named(p->addr, p->symbol_name, err);
+
+	if (ret)
+		return ret;
+	p->ukp_ret = NULL;
+	return kprobe_register_locked(p, sym, checked, err);
+}
+
+/* All or none; *done: how many must be waited for, as they were there for a moment. */
+static int register_all(struct kprobe **kps, int num, int *done, struct err *err)
+{
+	struct sym_proc *sym;
+	bool *fine;
+	int i, ret = own_sym(&sym, err);
+
+	*done = 0;
+	if (ret)
+		return ret;
+	fine = bulk_check(sym, kps, (size_t)num, false);
+	own_batch_begin();
+	for (i = 0; i < num && !ret; i++)
+		ret = register_one(kps[i], sym, fine && fine[i], err);
+	*done = ret ? i - 1 : 0;
+	for (i = 0; i < *done; i++)
+		kprobe_unlink_locked(kps[i]);
+	own_batch_end();
+	free(fine);
+	return ret;
+}
+
+int register_kprobes(struct kprobe **kps, int num)
+{
+	struct err *err = lib_err();
+	int ret, done;
+
+	if (num <= 0)
+		return err_set(err, -EINVAL, "no probes");
+	ret = lib_lock(false, err);
+	if (ret)
+		return ret;
+	ret = register_all(kps, num, &done, err);
+	lib_unlock();
+	if (done)
+		lib_wait();
+	return ret;
+}
+
 int register_kprobe(struct kprobe *p)
 {
 	struct err *err = lib_err();
@@ -168,28 +218,10 @@ int register_kprobe(struct kprobe *p)
 		ret = lib_lock(false, err);
 	if (ret)
 		return ret;
-	p->ukp_ret = NULL;
 	ret = own_sym(&sym, err);
 	if (!ret)
-		ret = kprobe_register_locked(p, sym, err);
+		ret = register_one(p, sym, false, err);
 	lib_unlock();
-	return ret;
-}
-
-int register_kprobes(struct kprobe **kps, int num)
-{
-	int i, ret = 0;
-
-	if (num <= 0)
-		return err_set(lib_err(), -EINVAL, "no probes");
-	for (i = 0; i < num && !ret; i++)
-		ret = register_kprobe(kps[i]);
-	if (ret && i > 1) {
-		struct err why = last;
-
-		unregister_kprobes(kps, i - 1);
-		last = why;
-	}
 	return ret;
 }
 
@@ -216,9 +248,11 @@ void unregister_kprobes(struct kprobe **kps, int num)
 			__atomic_fetch_or(&kps[i]->flags, KPROBE_FLAG_DISABLED, __ATOMIC_RELAXED);
 		return;
 	}
+	own_batch_begin();
 	for (i = 0; i < num; i++)
 		if (!kprobe_unlink_locked(kps[i]))
 			kps[i]->addr = NULL;
+	own_batch_end();
 	lib_unlock();
 	if (!lib_in_handler())
 		lib_wait();

@@ -52,7 +52,7 @@ static struct ukp_kret *new_kret(struct kretprobe *rp)
 }
 
 /* The checks that come before those of a kprobe. */
-static int check(struct kretprobe *rp, struct sym_proc *sym, struct err *err)
+static int check(struct kretprobe *rp, struct sym_proc *sym, bool checked, struct err *err)
 {
 	const struct lib_site *s;
 	const char *why;
@@ -68,7 +68,7 @@ static int check(struct kretprobe *rp, struct sym_proc *sym, struct err *err)
 	s = site_find(addr);
 	if (s && site_has(s, &rp->kp))
 		return err_set(err, -EINVAL, "the probe is registered already");
-	why = deny_check(sym, addr, true);
+	why = checked ? NULL : deny_check(sym, addr, true);
 	if (why)
 		return err_set(err, -EINVAL, "%s", why);
 	if (rp->data_size > KRETPROBE_MAX_DATA_SIZE)
@@ -76,10 +76,14 @@ static int check(struct kretprobe *rp, struct sym_proc *sym, struct err *err)
 	return 0;
 }
 
-static int register_locked(struct kretprobe *rp, struct sym_proc *sym, struct err *err)
+static int register_locked(struct kretprobe *rp, struct sym_proc *sym, bool checked,
+                           struct err *err)
 {
-	int ret = check(rp, sym, err);
+	int ret;
 
+	if (!rp->kp.addr == !rp->kp.symbol_name)
+		return err_set(err, -EINVAL, "exactly one of addr and symbol_name must be set");
+	ret = check(rp, sym, checked, err);
 	if (ret)
 		return ret;
 	rp->kp.pre_handler = NULL;
@@ -88,43 +92,11 @@ static int register_locked(struct kretprobe *rp, struct sym_proc *sym, struct er
 	rp->kp.ukp_ret = new_kret(rp);
 	if (!rp->kp.ukp_ret)
 		return err_set(err, -ENOMEM, "out of memory");
-	ret = kprobe_register_locked(&rp->kp, sym, err);
+	ret = kprobe_register_locked(&rp->kp, sym, checked, err);
 	if (ret) {
 		free_kret(rp->kp.ukp_ret);
 		rp->kp.ukp_ret = NULL;
 	}
-	return ret;
-}
-
-int register_kretprobe(struct kretprobe *rp)
-{
-	struct err *err = lib_err();
-	struct sym_proc *sym;
-	int ret;
-
-	if (!rp->kp.addr == !rp->kp.symbol_name)
-		return err_set(err, -EINVAL, "exactly one of addr and symbol_name must be set");
-	ret = lib_lock(false, err);
-	if (ret)
-		return ret;
-	reap();
-	ret = own_sym(&sym, err);
-	if (!ret)
-		ret = register_locked(rp, sym, err);
-	lib_unlock();
-	return ret;
-}
-
-int register_kretprobes(struct kretprobe **rps, int num)
-{
-	int i, ret = 0;
-
-	if (num <= 0)
-		return err_set(lib_err(), -EINVAL, "no probes");
-	for (i = 0; i < num && !ret; i++)
-		ret = register_kretprobe(rps[i]);
-	if (ret && i > 1)
-		unregister_kretprobes(rps, i - 1);
 	return ret;
 }
 
@@ -177,7 +149,9 @@ void unregister_kretprobes(struct kretprobe **rps, int num)
 			                  __ATOMIC_RELAXED);
 		return;
 	}
+	own_batch_begin();
 	unlink_all(rps, num);
+	own_batch_end();
 	lib_unlock();
 	/* From a handler what calls point to is kept for ever. */
 	if (lib_in_handler())
@@ -192,6 +166,65 @@ void unregister_kretprobes(struct kretprobe **rps, int num)
 void unregister_kretprobe(struct kretprobe *rp)
 {
 	unregister_kretprobes(&rp, 1);
+}
+
+static bool *check_all(struct sym_proc *sym, struct kretprobe **rps, int num)
+{
+	struct kprobe **kps = calloc((size_t)num, sizeof(*kps));
+	bool *fine = NULL;
+	int i;
+
+	for (i = 0; kps && i < num; i++)
+		kps[i] = &rps[i]->kp;
+	if (kps)
+		fine = bulk_check(sym, kps, (size_t)num, true);
+	free(kps);
+	return fine;
+}
+
+/* How many are planted now; ret: 0, or the error of the next. */
+static int plant_all(struct kretprobe **rps, int num, int *ret, struct err *err)
+{
+	struct sym_proc *sym;
+	bool *fine;
+	int i;
+
+	*ret = own_sym(&sym, err);
+	if (*ret)
+		return 0;
+	fine = check_all(sym, rps, num);
+	own_batch_begin();
+	for (i = 0; i < num && !*ret; i++)
+		*ret = register_locked(rps[i], sym, fine && fine[i], err);
+	own_batch_end();
+	free(fine);
+	return *ret ? i - 1 : i;
+}
+
+int register_kretprobes(struct kretprobe **rps, int num)
+{
+	struct err *err = lib_err(), why;
+	int ret, done;
+
+	if (num <= 0)
+		return err_set(err, -EINVAL, "no probes");
+	ret = lib_lock(false, err);
+	if (ret)
+		return ret;
+	reap();
+	done = plant_all(rps, num, &ret, err);
+	lib_unlock();
+	if (ret) {
+		why = *err;
+		unregister_kretprobes(rps, done);
+		*err = why;
+	}
+	return ret;
+}
+
+int register_kretprobe(struct kretprobe *rp)
+{
+	return register_kretprobes(&rp, 1);
 }
 
 struct kretprobe *get_kretprobe(struct kretprobe_instance *ri)

@@ -12,6 +12,7 @@
  *	kretprobe.c  the same at returns
  *	fprobe.c     many functions at once
  *	regs.c	     registers by name
+ *	bulk.c	     many places at once
  *	objpool.c, rethook.c  what their headers declare
  *	jump_label.c static branches
  *	calls.c	     memory of calls that are followed
@@ -120,7 +121,14 @@ void name_hit_range(uint64_t *start, uint64_t *end);
 int kprobe_check_memory(struct sym_proc *sym, uint64_t addr, struct err *err);
 /* Starts the engine; what it needs in modules that came since. */
 int kprobe_follow_modules(struct sym_proc *sym, struct err *err);
-int kprobe_register_locked(struct kprobe *p, struct sym_proc *sym, struct err *err);
+/*
+ * Which of n can be probed as far as files and lists say: what is true needs no
+ * further look before planting.  NULL: none was looked at.  To be freed.
+ */
+bool *bulk_check(struct sym_proc *sym, struct kprobe *const *kps, size_t n, bool ret_probe);
+
+/* checked: by bulk_check(). */
+int kprobe_register_locked(struct kprobe *p, struct sym_proc *sym, bool checked, struct err *err);
 /* False: it wasn't registered. */
 bool kprobe_unlink_locked(struct kprobe *p);
 

@@ -164,6 +164,59 @@ static void registering_twice(void **state)
 	unregister_kprobes(batch, -1);
 }
 
+enum { MANY = 40, LINES = 64 };
+
+unsigned long lines(void);
+__asm__(".text\n.type lines, @function\nlines: xor %eax, %eax\n"
+        ".rept 64\n lea 1(%rax), %rax\n.endr\n ret\n.size lines, . - lines\n");
+
+/* Many at once are checked in another way than one; what comes out is the same. */
+static void a_large_batch_fails_like_a_single_one(void **state)
+{
+	static const struct {
+		const char *name;
+		const void *addr;
+		int ret;
+	} bad[] = {
+		{ "no_such_function", NULL, -ENOENT }, { NULL, (void *)16, -ENOENT },
+		{ NULL, data_object, -EINVAL },        { NULL, odd_int3, -EILSEQ },
+		{ NULL, odd_movss, -EINVAL },          { NULL, odd_far, -EOPNOTSUPP },
+		{ NULL, odd_movss + 1, -EILSEQ },      { "execve", NULL, -EINVAL },
+		{ "target", odd_end, -EINVAL },
+	};
+	static struct kprobe kp[MANY];
+	struct kprobe *batch[MANY];
+	size_t b;
+	int i;
+
+	for (b = 0; b <= sizeof(bad) / sizeof(*bad); b++) {
+		for (i = 0; i < MANY; i++) {
+			/* In no order. */
+			kp[i] = (struct kprobe){ .pre_handler = pre };
+			kp[i].addr = (kprobe_opcode_t *)lines + 2 + 4 * (i * 13 % LINES);
+			batch[i] = &kp[i];
+		}
+		hits = 0;
+		if (b == sizeof(bad) / sizeof(*bad)) {
+			register_ok(register_kprobes(batch, MANY));
+			assert_int_equal(lines(), LINES);
+			assert_int_equal(hits, MANY);
+			unregister_kprobes(batch, MANY);
+			assert_int_equal(lines(), LINES);
+			assert_int_equal(hits, MANY);
+			continue;
+		}
+		kp[17].symbol_name = bad[b].name;
+		kp[17].addr = (kprobe_opcode_t *)(uintptr_t)bad[b].addr;
+		assert_int_equal(register_kprobes(batch, MANY), bad[b].ret);
+		assert_true(ukp_kprobe_error()[0]);
+		assert_ptr_equal(kp[17].addr, bad[b].addr);
+		assert_int_equal(lines(), LINES);
+		assert_int_equal(hits, 0);
+		text_is_as_in_the_file();
+	}
+}
+
 static void flags_of_a_caller_are_kept_and_others_cleared(void **state)
 {
 	struct kprobe kp = { .symbol_name = "target",
@@ -247,6 +300,48 @@ static void kretprobes(void **state)
 	unregister_kretprobes(batch, 1);
 	assert_int_equal(enable_kretprobe(&rp), -EINVAL);
 	assert_int_equal(disable_kretprobe(&rp), -EINVAL);
+}
+
+static void a_large_batch_of_kretprobes_fails_like_a_single_one(void **state)
+{
+	static struct kretprobe rp[MANY];
+	struct kretprobe *batch[MANY];
+	int i, k;
+
+	for (k = 0; k < 4; k++) {
+		for (i = 0; i < MANY; i++) {
+			rp[i] = (struct kretprobe){ .kp.symbol_name =
+				                            i % 2 ? "target" : "long_target",
+				                    .handler = on_return };
+			batch[i] = &rp[i];
+		}
+		hits = 0;
+		switch (k) {
+		case 0:
+			rp[20].kp.offset = 1;
+			break;
+		case 1:
+			rp[20].kp.symbol_name = "getcontext";
+			break;
+		case 2:
+			rp[20].data_size = 4097;
+			break;
+		default:
+			register_ok(register_kretprobes(batch, MANY));
+			assert_int_equal(target(1), 2);
+			assert_int_equal(long_target(1), 3);
+			assert_int_equal(hits, MANY);
+			unregister_kretprobes(batch, MANY);
+			assert_int_equal(target(1), 2);
+			assert_int_equal(hits, MANY);
+			continue;
+		}
+		assert_int_equal(register_kretprobes(batch, MANY), k == 2 ? -E2BIG : -EINVAL);
+		assert_true(ukp_kprobe_error()[0]);
+		assert_int_equal(target(1), 2);
+		assert_int_equal(hits, 0);
+		text_is_as_in_the_file();
+	}
 }
 
 static void entries_of_functions(void **state)
@@ -428,8 +523,10 @@ int main(void)
 		T(places_that_cannot_be_probed),
 		T(offsets_lead_into_the_next_symbol),
 		T(registering_twice),
+		T(a_large_batch_fails_like_a_single_one),
 		T(flags_of_a_caller_are_kept_and_others_cleared),
 		T(kretprobes),
+		T(a_large_batch_of_kretprobes_fails_like_a_single_one),
 		T(entries_of_functions),
 		T(what_keeps_probes_off),
 		T(registers_by_name_and_place),
