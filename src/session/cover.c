@@ -76,6 +76,21 @@ static struct plan_window_request request(const struct cover *c, const struct dr
 	};
 }
 
+/* Are these the nops of a function's entry?  Elsewhere one aligns what is jumped to. */
+static bool at_entry(struct target *t, struct cover *c, const struct draft *f)
+{
+	const struct plan_region *r = plan_targets_region(c->targets, f->addr - c->bias);
+	uint8_t code[2 * UKP_INSN_MAX];
+	uint64_t start;
+	int off;
+
+	if (!r)
+		return false;
+	start = r->start + c->bias;
+	off = plan_ftrace_offset(code, read_code(t, c, start, code, sizeof(code)));
+	return off >= 0 && f->addr == start + (unsigned int)off;
+}
+
 const char *cover_at(struct target *t, struct cover *c, uint64_t addr, struct draft *f)
 {
 	struct plan_window_request req;
@@ -85,8 +100,10 @@ const char *cover_at(struct target *t, struct cover *c, uint64_t addr, struct dr
 	f->addr = f->text = addr;
 	f->avail = read_code(t, c, addr, f->code, sizeof(f->code));
 	req = request(c, f);
-	if (plan_window(&req, &f->w))
+	if (plan_window(&req, &f->w)) {
+		f->w.ftrace = f->w.ftrace && at_entry(t, c, f);
 		return stays_why(c->stays, addr, addr + f->w.covered);
+	}
 	return f->w.why == PLAN_WINDOW_COPY ? plan_reason(f->w.refusal)
 	                                    : plan_window_reason(f->w.why);
 }
