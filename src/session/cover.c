@@ -35,7 +35,7 @@ bool cover_module(struct target *t, struct cover *c, uint64_t addr)
 	if (addr - c->start < c->end - c->start)
 		return c->ready;
 	m = sym_map_find(t->sym, addr);
-	c->start = addr;
+	c->start = m ? m->start : addr;
 	c->end = m ? m->end : addr;
 	c->code_len = 0;
 	c->targets = NULL;

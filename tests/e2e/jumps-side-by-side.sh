@@ -64,6 +64,20 @@ eq "$(value wrong)" 0 "wrong results"
 check "$(value called)" "counted"
 assert_untouched "$PID" "$T/before" loose
 
+# --- one alone, with no room behind it: its jump begins before it ---------------
+before=$(value called)
+: >"$T/out"
+"$UKP" stat -p "$PID" -o "$T/table" 'p blocks+10' 2>"$T/err" &
+TRACE=$!
+PIDS+=("$TRACE")
+within 30 have_jumps 1 || fail "no jump for the branch: $("$UKP" list -p "$PID")"
+say go
+await '^done' 120
+stat_end
+eq "$(value wrong)" 0 "wrong results"
+eq "$(awk '$2 ~ /^blocks\+0xa\// { print $1 }' "$T/table")" $(($(value called) - before)) "hits of the branch"
+assert_untouched "$PID" "$T/before" loose
+
 # --- others come and go among them meanwhile ----------------------------------
 stat_start 'p blocks+*' 'p leaf+*'
 before=$(value called)
