@@ -43,6 +43,7 @@ struct trial {
 
 struct tally {
 	unsigned long run, fault, branch, post, far, borrowed, emulated, refused, again;
+	unsigned long why[PLAN_REFUSALS];
 };
 
 static struct tally tally;
@@ -408,9 +409,12 @@ static inline bool trial_run(struct trial *t, uint64_t fsbase)
 	struct ukp_site site = { 0 };
 	uint8_t out[UKP_SLOT_SIZE];
 
-	if (plan_copy(&req, out, &site) || plan_decode(t->code, t->n, t->addr, &insn)) {
+	enum plan_refusal why = plan_copy(&req, out, &site);
+
+	if (why || plan_decode(t->code, t->n, t->addr, &insn)) {
 		tally.refused++;
-		return true;
+		tally.why[why]++;
+		return !!why;
 	}
 	poke(t->addr, t->code, t->n);
 	trial_execute(t, t->addr, &a);
@@ -477,6 +481,9 @@ static inline void trial_report(const char *what)
 	       "%lu with a borrowed register, %lu emulated), %lu refused\n",
 	       what, tally.run, tally.fault, tally.branch, tally.post, tally.far, tally.borrowed,
 	       tally.emulated, tally.refused);
+	for (int i = 1; i < PLAN_REFUSALS; i++)
+		if (tally.why[i])
+			printf("  refused %lu: %s\n", tally.why[i], plan_reason(i));
 	if (tally.again)
 		printf("%lu runs repeated: #UD where an int3 is\n", tally.again);
 	memset(&tally, 0, sizeof(tally));
