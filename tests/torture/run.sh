@@ -149,11 +149,12 @@ plain()
 {
 	local status
 
-	mkdir -p "$D/plain"
+	mkdir -p "$D/work"
 	# By a pipe, as with probes: some look what their input is.
-	(cd "$D/plain" && cat "$in" | exec timeout -k 5 "$limit" "$@" >"$D/plain.out" 2>&1 8>&-)
+	(cd "$D/work" && cat "$in" | exec timeout -k 5 "$limit" "$@" >"$D/plain.out" 2>&1 8>&-)
 	status=$?
 	echo "status $status" >>"$D/plain.out"
+	mv "$D/work" "$D/plain"
 	[ $status -ne 124 ] || bad "takes more than $limit s without probes" 
 }
 
@@ -164,14 +165,15 @@ start()
 
 	mkfifo "$D/in"
 	exec 8<>"$D/in"
-	mkdir -p "$D/probed"
+	# Paths may be said, so it is the same one again.
+	mkdir -p "$D/work"
 	if [ -n "$launch" ]; then
-		(cd "$D/probed" && exec "$UKP" stat --json -o "$D/table" "${defs[@]}" \
+		(cd "$D/work" && exec "$UKP" stat --json -o "$D/table" "${defs[@]}" \
 			-- "$@" <"$D/in" >"$D/out" 2>&1 8>&-) &
 		S=$!
 		PIDS+=("$S")
 	else
-		(cd "$D/probed" && exec "$@" <"$D/in" >"$D/out" 2>&1 8>&-) &
+		(cd "$D/work" && exec "$@" <"$D/in" >"$D/out" 2>&1 8>&-) &
 		P=$!
 		PIDS+=("$P")
 		within 60 waiting || bad "never waits for its input" || return 1
@@ -213,9 +215,9 @@ launched()
 	wait "$S"
 	echo "status $?" >"$D/status"
 	# What ukprobe said itself is among it.
-	grep -av '^ukprobe: ' "$D/out" | cat - "$D/status" >"$D/out.new"
+	cat "$D/status" >>"$D/out"
 	grep -a '^ukprobe: ' "$D/out" >"$D/err"
-	mv "$D/out.new" "$D/out"
+	sed -i '/^ukprobe: /d' "$D/out"
 	compare || return 1
 	[ -e "$D/maps" ] && [ -e "$D/table" ] || echo "no counts by place" >"$D/tally"
 	[ -e "$D/tally" ] || count
@@ -267,7 +269,7 @@ compare()
 		bad "says something else with probes"
 		return 1
 	fi
-	diff -r "$D/plain" "$D/probed" >"$D/diff" 2>&1 || bad "leaves other files: $(head -n 3 "$D/diff")"
+	diff -r "$D/plain" "$D/work" >"$D/diff" 2>&1 || bad "leaves other files: $(head -n 3 "$D/diff")"
 }
 
 probed()
