@@ -110,9 +110,9 @@ def read_list(m, path, bias):
         for word in ("[OPTIMIZED]", "[DISABLED]"):
             why = why.replace(word, "").strip()
         forms[int(f[0], 16) - bias] = "jump" if why.startswith("jump") else why.removeprefix("int3: ")
-    # The best form that it was seen in.
+    # The best form that it was seen in; a launched run was looked at too early.
     for at, form in forms.items():
-        if m.form.get(at) != "jump":
+        if m.form.get(at) != "jump" and (at not in m.form or "on its way" not in form):
             m.form[at] = form
     return forms
 
