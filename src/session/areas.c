@@ -247,6 +247,7 @@ int target_bring(struct target *t, struct err *err)
 /* The page that fork wipes, and the instances with their pool. */
 static int fill_priv(struct target *t)
 {
+	const uint64_t none = 0; /* into the first instance, so that its page is there */
 	struct ukp_objpool pool;
 	struct ukp_priv priv;
 	int ret;
@@ -255,6 +256,9 @@ static int fill_priv(struct target *t)
 	ret = inject_write(t->inject, t->own.priv, &priv, sizeof(priv));
 	if (!ret)
 		ret = inject_write(t->inject, t->own.priv + priv.off_pool, &pool, sizeof(pool));
+	if (!ret)
+		ret = inject_write(t->inject, t->own.priv + priv.off_instances, &none,
+		                   sizeof(none));
 	return ret;
 }
 

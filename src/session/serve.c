@@ -120,8 +120,10 @@ static int serve_add(struct client *c, const struct proto_request *q, struct pro
 static int serve_start(struct client *c, struct proto_reply *r)
 {
 	struct err err = ERR_INIT;
-	int ret = probe_start(c->chan, &err);
+	int ret;
 
+	chan_warm(c->chan);
+	ret = probe_start(c->chan, &err);
 	if (ret)
 		return fail(r, ret, &err);
 	if (c->broker->launched) {

@@ -18,6 +18,7 @@
  *	optimize.c jumps in the place of breakpoints
  *	windows.c  where they may be; cover.c, making.c: one of them
  *	chan.c     channels
+ *	warm.c     pages for first hits
  */
 #ifndef UKP_SESSION_TARGET_H
 #define UKP_SESSION_TARGET_H
@@ -208,6 +209,8 @@ bool target_busy(struct target *t);
 int chan_open(struct target *t, struct chan **ret, struct err *err);
 /* Takes its probes out and unmaps it from the target. */
 int chan_close(struct chan *c, struct err *err);
+/* Before a start: the pages that first hits will need (warm.c). */
+void chan_warm(struct chan *c);
 /* Take the probes out, keep the memory. */
 int chan_stop(struct chan *c, struct err *err);
 /* After unplanting, while held: let threads leave the agent; -EAGAIN: some don't. */
