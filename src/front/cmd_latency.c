@@ -90,7 +90,7 @@ static int watch(struct watch *w)
 	while (!err && !run_over(&w->run)) {
 		n = ukp_session_read(w->run.s, no_record, NULL, run_timeout(&w->run, WAIT_MS));
 		if (n == -ESRCH)
-			w->run.gone = true;
+			run_gone(&w->run);
 		else if (n < 0 && n != -EINTR)
 			err = (int)n;
 		else if (w->live && run_now() - w->drawn >= DRAW_NS)

@@ -207,7 +207,7 @@ static int watch(struct stat_run *s)
 	while (!err && !run_over(&s->run)) {
 		n = ukp_session_read(s->run.s, no_record, NULL, run_timeout(&s->run, WAIT_MS));
 		if (n == -ESRCH)
-			s->run.gone = true;
+			run_gone(&s->run);
 		else if (n < 0 && n != -EINTR)
 			err = (int)n;
 	}

@@ -125,7 +125,7 @@ static void watch(struct trace *t)
 	while (!enough(t) && !run_over(&t->run)) {
 		n = ukp_session_read(t->run.s, on_record, t, run_timeout(&t->run, FLUSH_MS));
 		if (n == -ESRCH)
-			t->run.gone = true;
+			run_gone(&t->run);
 		else if (n < 0 && n != -EINTR)
 			t->err = (int)n;
 		/* When it is over, detach first: a write may take long. */

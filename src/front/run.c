@@ -131,6 +131,14 @@ int run_start(struct run *r, const struct options *o)
 	return 0;
 }
 
+void run_gone(struct run *r)
+{
+	r->gone = true;
+	/* It is there all the same: as another program. */
+	if (!kill(ukp_session_pid(r->s), 0) && *ukp_session_error(r->s))
+		complain("%s", ukp_session_error(r->s));
+}
+
 bool run_over(const struct run *r)
 {
 	return ends || r->gone || (r->deadline && run_now() >= r->deadline);

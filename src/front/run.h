@@ -35,6 +35,8 @@ int run_close(struct run *r, int status);
 
 uint64_t run_now(void);
 bool run_over(const struct run *r);
+/* The session says that the target is no more. */
+void run_gone(struct run *r);
 int run_timeout(const struct run *r, int max_ms);
 
 /* Of the first nr probes, those that were never hit, in one line on stderr with what may be why. */

@@ -222,42 +222,67 @@ static unsigned int print_agent(struct sym_proc *p, FILE *out)
 	return found;
 }
 
-int ukp_verify(pid_t pid, FILE *out, const char **why)
+static int verify_once(pid_t pid, FILE *out, struct err *err)
 {
-	struct err err = ERR_INIT;
 	struct sym_proc *p;
 	char path[64];
 	unsigned int agent;
 	long diffs;
-	int fd, ret = sym_open(&p, pid, &err);
+	int fd, ret = sym_open(&p, pid, err);
 
 	if (ret)
-		return because(why, ret, &err);
+		return ret;
 	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0) {
-		ret = err_set(&err, -errno, "cannot read the memory of process %d: %s", pid,
+		ret = err_set(err, -errno, "cannot read the memory of process %d: %s", pid,
 		              strerror(errno));
 		sym_close(p);
-		return because(why, ret, &err);
+		return ret;
 	}
-	diffs = sym_verify(p, read_mem, &fd, print_diff, out, &err);
+	diffs = sym_verify(p, read_mem, &fd, print_diff, out, err);
 	agent = print_agent(p, out);
 	close(fd);
 	sym_close(p);
 	if (diffs < 0)
-		return because(why, (int)diffs, &err);
+		return (int)diffs;
 	if (!diffs && !agent) {
 		if (out)
 			fprintf(out, "process %d is untouched\n", pid);
 		return 0;
 	}
-	return because(why,
-	               err_set(&err, -EEXIST,
-	                       "process %d is not untouched: %ld bytes of code differ, "
-	                       "%s",
-	                       pid, diffs, agent ? "an agent is present" : "no agent is present"),
-	               &err);
+	return err_set(err, -EEXIST, "process %d is not untouched: %ld bytes of code differ, %s",
+	               pid, diffs, agent ? "an agent is present" : "no agent is present");
+}
+
+#define VERIFY_TRIES 4
+
+/* What was found of two programs that followed each other is true of neither. */
+int ukp_verify(pid_t pid, FILE *out, const char **why)
+{
+	uint64_t before, after = proto_program(pid);
+	struct err err = ERR_INIT;
+	int ret = 0, tries = 0;
+	char *text = NULL;
+	size_t len = 0;
+	FILE *f;
+
+	do {
+		free(text);
+		f = open_memstream(&text, &len);
+		if (!f)
+			return -ENOMEM;
+		before = after;
+		ret = verify_once(pid, out ? f : NULL, &err);
+		fclose(f);
+		after = proto_program(pid);
+	} while (ret && after && after != before && ++tries < VERIFY_TRIES);
+	if (tries == VERIFY_TRIES)
+		ret = err_set(&err, -ESRCH, "process %d keeps executing other programs", pid);
+	else if (out)
+		fwrite(text, 1, len, out);
+	free(text);
+	return ret ? because(why, ret, &err) : 0;
 }
 
 static int cure_seized(struct inject *t, struct sym_proc *p, pid_t pid, FILE *out, struct err *err)

@@ -34,6 +34,7 @@
 #define OPTIMIZE_TRIES 9
 #define OPTIMIZE_MS 20 /* of quiet before jumps come */
 #define LEAVE_TRIES 10
+#define ATTACH_TRIES 4
 #define LEAVE_REST_US 200000
 
 static char socket_path[108], lock_path[108];
@@ -328,6 +329,25 @@ static int block_signals(void)
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
+/* A program that executes another one just now is met again after that. */
+static int attach(struct broker *b, pid_t pid, struct inject *held, struct err *err)
+{
+	uint64_t before, after = proto_program(pid);
+	int tries, ret;
+
+	for (tries = 0; tries < ATTACH_TRIES; tries++) {
+		before = after;
+		b->program = before;
+		ret = target_attach(&b->target, pid, held, err);
+		if (!ret || held)
+			return ret;
+		after = proto_program(pid);
+		if (!after || after == before)
+			return ret;
+	}
+	return err_set(err, -ESRCH, "process %d keeps executing other programs", pid);
+}
+
 static int start(struct broker *b, pid_t pid, int launch_fd, struct err *err)
 {
 	struct inject *held = NULL;
@@ -340,7 +360,7 @@ static int start(struct broker *b, pid_t pid, int launch_fd, struct err *err)
 			return ret;
 		b->launched = true;
 	}
-	ret = target_attach(&b->target, pid, held, err);
+	ret = attach(b, pid, held, err);
 	if (ret)
 		return ret;
 	b->listen_fd = listen_here(err);

@@ -82,6 +82,25 @@ uint64_t proto_start_time(pid_t pid)
 	return p && sscanf(p, " %llu", &start) == 1 ? start + 1 : 0;
 }
 
+uint64_t proto_program(pid_t pid)
+{
+	uint64_t h = 14695981039346656037ull;
+	unsigned char buf[1024];
+	char path[64];
+	ssize_t n, i;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/auxv", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	n = read(fd, buf, sizeof(buf));
+	close(fd);
+	for (i = 0; i < n; i++)
+		h = (h ^ buf[i]) * 1099511628211ull;
+	return n > 0 ? h : 0;
+}
+
 int proto_send(int fd, const void *msg, size_t len, int pass_fd)
 {
 	struct iovec iov = { (void *)msg, len };

@@ -248,8 +248,8 @@ static bool changes_text(uint32_t type)
 	}
 }
 
-int serve_request(struct client *c, const struct proto_request *q, struct proto_reply *r,
-                  int *pass_fd)
+static int serve(struct client *c, const struct proto_request *q, struct proto_reply *r,
+                 int *pass_fd)
 {
 	struct err err = ERR_INIT;
 	int ret;
@@ -291,4 +291,20 @@ int serve_request(struct client *c, const struct proto_request *q, struct proto_
 	default:
 		return serve_simple(c, q, r);
 	}
+}
+
+int serve_request(struct client *c, const struct proto_request *q, struct proto_reply *r,
+                  int *pass_fd)
+{
+	struct broker *b = c->broker;
+	int ret = serve(c, q, r, pass_fd);
+	uint64_t now;
+
+	if (r->ret >= 0 || b->target->dead)
+		return ret;
+	/* Whatever it was that failed: this is why. */
+	now = proto_program(b->target->pid);
+	if (now && now != b->program)
+		return refuse(r, -ESRCH, "process %d has executed another program", b->target->pid);
+	return ret;
 }

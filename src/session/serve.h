@@ -16,7 +16,8 @@ struct client {
 struct broker {
 	struct target *target;
 	struct client *clients;
-	bool launched; /* the target waits at its entry point for the first START */
+	bool launched;    /* the target waits at its entry point for the first START */
+	uint64_t program; /* proto_program() at the attach */
 	unsigned int optimize_tries;
 	uint64_t optimize_at; /* ms of CLOCK_MONOTONIC; 0: nothing to do */
 	int listen_fd;
