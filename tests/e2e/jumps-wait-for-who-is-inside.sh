@@ -1,0 +1,47 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# A thread that stands where a jump is to be written is moved out of the way; a
+# saved context that leads there keeps the jump away until it has gone.
+. tests/e2e/lib.sh
+build inside dynamic gcc
+
+# jumped FUNCTION
+jumped()
+{
+	"$UKP" list -p "$PID" | grep -q " $1+0x0 .* jump\$"
+}
+
+start "$BIN"
+await '^faulted'
+snapshot "$PID" loose >"$T/before"
+trace_start 3 'p waits' 'p faulty' 'p other'
+within 30 jumped other || fail "no jump where nobody is"
+within 30 jumped waits || fail "no jump over a thread in a call: $("$UKP" list -p "$PID")"
+# Written in one stop, if at all.
+! jumped faulty || fail "a jump over the place that a handler will return to"
+for i in 1 2 3; do
+	say wake
+	await "^woke $i\$"
+done
+say repair
+await '^repaired 1$'
+# The handler has gone; another client's coming and going has all tried again.
+"$UKP" trace -p "$PID" --for 0.1 -o "$T/second" 'p:again other' 2>"$T/second.err" || fail "$(cat "$T/second.err")"
+within 30 jumped faulty || fail "no jump when the handler has gone: $("$UKP" list -p "$PID")"
+within 30 jumped waits || fail "the jump doesn't come back: $("$UKP" list -p "$PID")"
+say wake
+await '^woke 4$'
+say repair
+await '^repaired 2$'
+say other
+await '^called'
+trace_end
+# Calls since the start: four of the first, one of the second.
+for pair in waits:4 faulty:1 other:1; do
+	eq "$(grep -c " p_${pair%:*}_0: " "$T/trace")" "${pair#*:}" "hits of ${pair%:*}"
+done
+assert_untouched "$PID" "$T/before" loose
+say wake
+await '^woke 5$'
+say repair
+await '^repaired 3$'
