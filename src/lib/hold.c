@@ -32,7 +32,7 @@
 #define PR_SET_PTRACER 0x59616d61
 #endif
 
-static const char unknown[] = "the threads of this process can't be held";
+static const char unknown[] = "the threads of this process can't be seen in /proc";
 static const char filtered[] = "a seccomp filter may forbid to hold this process's threads";
 static const char traced[] = "this process is traced, or may not be: its threads can't be held";
 
@@ -105,11 +105,11 @@ static int open_all(struct still *s, struct settle *st)
 	s->task_fd = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	st->mem_fd = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
 	if (s->task_fd < 0 || st->mem_fd < 0 || fstat(s->task_fd, &sb))
-		return -errno;
+		return errno == ENOENT || errno == EACCES ? STILL_LOST : STILL_LATER;
 	s->max = (uint32_t)sb.st_nlink + ROOM;
 	s->thread = calloc(s->max, sizeof(*s->thread));
 	st->buf = malloc(SETTLE_BUF);
-	return s->thread && st->buf ? take_stacks(st) : -ENOMEM;
+	return s->thread && st->buf && !take_stacks(st) ? STILL_OK : STILL_LATER;
 }
 
 static void close_all(struct still *s, struct settle *st)
@@ -216,7 +216,9 @@ int hold_settle(struct settle_window *w, uint32_t nr, const char **why)
 	if (ret)
 		return ret;
 	name_hit_range(&st.hit_start, &st.hit_end);
-	ret = open_all(&s, &st) ? STILL_LATER : run(&s);
+	ret = open_all(&s, &st);
+	if (ret == STILL_OK)
+		ret = run(&s);
 	close_all(&s, &st);
 	switch (ret) {
 	case STILL_OK:

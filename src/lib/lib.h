@@ -56,6 +56,7 @@ int own_write(uint64_t addr, const void *buf, size_t len);
 /* Several bytes of code that runs meanwhile: see patch/poke.h.  Under the lock, after own_init().
  */
 int own_poke(struct poke *v, size_t n);
+bool own_can_poke(void); /* the kernel can */
 /*
  * Around many writes of single bytes, or of code that nobody runs yet: faster,
  * and seen by every core at the end.  Under the lock.

@@ -32,6 +32,7 @@
 #define MAX_JUMPS 256 /* in one stop */
 
 static const char stays[] = "a thread stays inside the jump's window";
+static const char late[] = "the threads of this process don't come to a stop";
 static const char off[] = "optimization is off";
 static const char coming[] = "the jump is on its way";
 static const char no_thread[] = "no thread could be made for it";
@@ -196,8 +197,12 @@ static void prepare(struct batch *b)
 		if (!eligible(s) || is_covered(s))
 			continue;
 		targets = sets_find(s->addr, &bias);
-		s->why = targets ? jump_prepare(s, targets, bias)
-		                 : "the module's code could not be followed";
+		if (!own_can_poke())
+			s->why = "the kernel has no membarrier() that serialises cores";
+		else if (!targets)
+			s->why = "the module's code could not be followed";
+		else
+			s->why = jump_prepare(s, targets, bias);
 		if (s->why)
 			continue;
 		if (jump_must_settle(s))
@@ -207,11 +212,12 @@ static void prepare(struct batch *b)
 	}
 }
 
-static void try_again(struct batch *b, struct lib_site *s, const char *why)
+/* never: why it makes no sense; else why it was no success this time. */
+static void try_again(struct batch *b, struct lib_site *s, const char *never, const char *why)
 {
 	jump_cancel(s);
-	if (why || ++s->tries >= MAX_TRIES) {
-		s->why = why ? why : stays;
+	if (never || ++s->tries >= MAX_TRIES) {
+		s->why = never ? never : why;
 		return;
 	}
 	enqueue(s);
@@ -231,7 +237,7 @@ static void settle(struct batch *b, struct lib_site **head, size_t n)
 	ret = hold_settle(w, (uint32_t)n, &why);
 	for (i = 0; i < n; i++) {
 		if (ret || w[i].stuck)
-			try_again(b, head[i], why);
+			try_again(b, head[i], why, ret ? late : stays);
 		else
 			head[ready++] = head[i];
 	}

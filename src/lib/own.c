@@ -127,6 +127,15 @@ static int poke_divert(void *arg, uint64_t addr, uint64_t to)
 	return site_divert(addr, to);
 }
 
+bool own_can_poke(void)
+{
+	static int can = -1;
+
+	if (can < 0)
+		can = !poke_sync(NULL);
+	return can;
+}
+
 int own_poke(struct poke *v, size_t n)
 {
 	static const struct poke_ops ops = { poke_read, poke_write, poke_sync, poke_divert };

@@ -377,6 +377,7 @@ void site_unlink(struct lib_site *s, struct kprobe *p)
 		;
 	/* A thread that is at p still finds its way to the next. */
 	__atomic_store_n(q, p->ukp_next, __ATOMIC_RELEASE);
+	__atomic_fetch_and(&p->flags, ~KPROBE_FLAG_OPTIMIZED, __ATOMIC_RELAXED);
 	site_update(s, &ignored);
 }
 
