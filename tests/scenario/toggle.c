@@ -7,7 +7,6 @@
  */
 #include <pthread.h>
 #include <signal.h>
-#include <sys/time.h>
 #include <time.h>
 
 #include "scenario.h"
@@ -85,10 +84,14 @@ static void on_profile(int sig)
 }
 
 static pthread_t thread[THREADS];
+static timer_t timer;
 
+/* A thousand times a second, in turn to the threads that don't block it: not to this one. */
 static void start(void)
 {
-	struct itimerval every = { { 0, 1000 }, { 0, 1000 } };
+	struct sigevent ev = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGPROF };
+	struct itimerspec every = { { 0, 1000000 }, { 0, 1000000 } };
+	sigset_t set;
 	unsigned int i;
 
 	memset(hits, 0, sizeof(hits));
@@ -97,18 +100,31 @@ static void start(void)
 	stop = 0;
 	for (i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_create(&thread[i], NULL, run, calls[i]), 0);
-	assert_int_equal(setitimer(ITIMER_PROF, &every, NULL), 0);
+	sigemptyset(&set);
+	sigaddset(&set, SIGPROF);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	assert_int_equal(timer_create(CLOCK_MONOTONIC, &ev, &timer), 0);
+	assert_int_equal(timer_settime(timer, 0, &every, NULL), 0);
 }
 
 static void finish(void)
 {
-	struct itimerval off = { { 0, 0 }, { 0, 0 } };
+	sigset_t set;
 	unsigned int i;
 
+	/* While they run there is somebody to take what is on its way. */
+	timer_delete(timer);
+	sigpending(&set);
+	while (sigismember(&set, SIGPROF)) {
+		sched_yield();
+		sigpending(&set);
+	}
 	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
 	for (i = 0; i < THREADS; i++)
 		pthread_join(thread[i], NULL);
-	setitimer(ITIMER_PROF, &off, NULL);
+	sigemptyset(&set);
+	sigaddset(&set, SIGPROF);
+	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 }
 
 static unsigned long called(unsigned int i)
