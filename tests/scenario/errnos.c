@@ -395,8 +395,9 @@ static void what_keeps_probes_off(void **state)
 	unsigned long area = (unsigned long)in_area;
 	int size;
 
-	assert_int_equal(at((void *)listed), 0);
-	assert_int_equal(at((void *)in_area), 0);
+	/* What is listed once stays so for the second round. */
+	assert_int_equal(at((void *)listed), in_jumps ? -EINVAL : 0);
+	assert_int_equal(at((void *)in_area), in_jumps ? -EINVAL : 0);
 	size = kprobe_add_ksym_blacklist((unsigned long)listed);
 	assert_in_range(size, 2, 200);
 	assert_int_equal(kprobe_add_ksym_blacklist(16), -EINVAL);
@@ -533,5 +534,5 @@ int main(void)
 		T(a_probe_is_dumped_by_name_and_place),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_in_both_forms(tests);
 }

@@ -254,5 +254,5 @@ int main(void)
 		T(coming_and_going_under_fire_harms_nobody),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_in_both_forms(tests);
 }

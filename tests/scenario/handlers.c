@@ -315,5 +315,5 @@ int main(void)
 	out = tmpfile();
 	if (!out)
 		return 1;
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_in_both_forms(tests);
 }

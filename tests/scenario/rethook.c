@@ -483,5 +483,5 @@ int main(void)
 		T(threads_lose_no_return),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_in_both_forms(tests);
 }

@@ -199,7 +199,9 @@ int ukp_fprobe_return(struct ukp_hit *hit, uint64_t ctx)
 	struct guard g;
 	enum guard_state state = guard_on_kind(&g, GUARD_FPROBE);
 
-	fp = state == GUARD_FULL ? NULL : __atomic_load_n(&f->fp, __ATOMIC_ACQUIRE);
+	fp = state == GUARD_FULL || state == GUARD_QUIET
+	             ? NULL
+	             : __atomic_load_n(&f->fp, __ATOMIC_ACQUIRE);
 	if (fp)
 		leave(f, fp, hit, state == GUARD_ON);
 	if (state == GUARD_ON)
