@@ -27,7 +27,7 @@
 
 #define UKP_CTL_MAGIC 0x6c746370706b75ull /* "ukppctl" */
 #define UKP_CTL_VERSION 2
-#define UKP_CTL_SIZE (1u << 30) /* address space; pages come with use, 300 bytes a site */
+#define UKP_CTL_SIZE (512u << 20) /* address space; pages come with use, 300 bytes a site */
 
 /* A mapping that we made in the target, for whoever has to take it away. */
 enum ukp_map_kind {
