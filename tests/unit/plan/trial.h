@@ -203,8 +203,9 @@ static inline bool trial_pin(struct trial *t, const ZydisDecodedOperandMem *m, u
 		}
 	if (index >= 0 && index != 4)
 		t->cpu.gpr[index] = below(32);
-	if (base >= 0 && base != 4)
-		t->cpu.gpr[base] = trial_pointer() - seg;
+	if (base >= 0 && base != 4) /* its upper half is of no account with 32 bits */
+		t->cpu.gpr[base] =
+			trial_pointer() - seg + (t->z.address_width == 32 ? rnd() << 32 : 0);
 	if (!m->disp.has_displacement)
 		return true;
 	if (rip)
@@ -242,6 +243,8 @@ static inline void trial_aim(struct trial *t, const struct plan_insn *insn, uint
 		at += t->cpu.gpr[insn->base];
 	if (insn->index >= 0)
 		at += t->cpu.gpr[insn->index] * insn->scale;
+	if (insn->addr32)
+		at = (uint32_t)at;
 	trial_plant(t, at + (insn->seg == 'f' ? fsbase : 0), trial_target(t));
 }
 

@@ -107,11 +107,28 @@ static inline bool window_translate(const struct plan_detour *d, struct outcome 
 	return true;
 }
 
+/* By how much sp rises before the last instruction, at most: pops do that, and nothing else that
+ * fits. */
+static inline uint64_t window_rises(const struct sequence *s)
+{
+	uint64_t rises = 0;
+
+	for (unsigned int i = 0; i + 1 < s->w.nr; i++) {
+		const uint8_t *p = s->code + s->w.insn[i].off;
+
+		while (*p == 0x66 || *p == 0x26 || *p == 0x36 || *p == 0x2e || *p == 0x3e ||
+		       *p == 0x67 || *p == 0xf2 || *p == 0xf3 || *p == 0x64 || *p == 0x65 ||
+		       *p == 0xf0 || (*p & 0xf0) == 0x40)
+			p++;
+		rises += (*p & 0xf8) == 0x58 || *p == 0x8f || *p == 0x9d ? 8 : 0;
+	}
+	return rises;
+}
+
 /* The stack but for what is below the red zone of every probe. */
 static inline bool window_same_stack(const uint8_t *stack, uint64_t sp, const struct sequence *s)
 {
-	/* Each pop before the last probe raises sp by a word. */
-	uint64_t top = sp + 8 * s->w.nr - 128 - STACK, bottom = sp - 128 - FRAME - STACK;
+	uint64_t top = sp + window_rises(s) - 128 - STACK, bottom = sp - 128 - FRAME - STACK;
 
 	if (bottom > DATA_SIZE)
 		bottom = 0;
