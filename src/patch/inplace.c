@@ -117,24 +117,47 @@ static size_t look_before(const uint8_t *moves, size_t n)
 }
 
 /* Patterns that begin in the first n of avail bytes. */
-static int scan_bytes(const struct scan *s, uint64_t addr, const uint8_t *b, size_t n, size_t avail)
+static int scan_moves(const struct scan *s, uint64_t addr, const uint8_t *b, size_t n, size_t avail)
 {
+	const uint8_t *at = b;
 	int ret = 0;
 
-	for (size_t i = 0; i < n && !ret; i++) {
-		int32_t rel;
+	while (!ret &&
+	       (at = memmem(at, (size_t)(b + avail - at), cancellable, sizeof(cancellable)))) {
+		size_t i = (size_t)(at - b);
 
-		if (b[i] == cancellable[0] && i + sizeof(cancellable) <= avail &&
-		    !memcmp(b + i, cancellable, sizeof(cancellable)))
-			ret = s->fn(s->arg, addr + i - look_before(b + i, i),
-			            addr + i + sizeof(cancellable), labels);
-		if (b[i] != 0xe8 || i + 5 > avail || !s->enable)
-			continue;
-		memcpy(&rel, b + i + 1, 4);
-		if (addr + i + 5 + (uint64_t)(int64_t)rel == s->enable)
-			ret = cancellable_function(s, addr + i);
+		if (i >= n)
+			break;
+		ret = s->fn(s->arg, addr + i - look_before(at, i), addr + i + sizeof(cancellable),
+		            labels);
+		at++;
 	}
 	return ret;
+}
+
+/* Calls that begin there, of what enables cancellation. */
+static int scan_calls(const struct scan *s, uint64_t addr, const uint8_t *b, size_t n, size_t avail)
+{
+	const uint8_t *at = b;
+	int ret = 0;
+
+	while (!ret && (at = memchr(at, 0xe8, (size_t)(b + n - at))) && at + 5 <= b + avail) {
+		uint64_t next = addr + (size_t)(at - b) + 5;
+		int32_t rel;
+
+		memcpy(&rel, at + 1, 4);
+		if (next + (uint64_t)(int64_t)rel == s->enable)
+			ret = cancellable_function(s, next - 5);
+		at++;
+	}
+	return ret;
+}
+
+static int scan_bytes(const struct scan *s, uint64_t addr, const uint8_t *b, size_t n, size_t avail)
+{
+	int ret = scan_moves(s, addr, b, n, avail);
+
+	return ret || !s->enable ? ret : scan_calls(s, addr, b, n, avail);
 }
 
 static int rseq_ranges(struct sym_module *m, inplace_fn fn, void *arg)
@@ -206,6 +229,23 @@ static int is_in(void *arg, uint64_t start, uint64_t end, const char *why)
 	return a->why != NULL;
 }
 
+/* The code from *from, or from as near to addr as it can be read, to some bytes behind addr. */
+static uint8_t *read_around(struct sym_proc *p, uint64_t *from, uint64_t addr, size_t *len)
+{
+	uint8_t *buf = malloc(addr - *from + OVERLAP);
+
+	if (!buf)
+		return NULL;
+	if (addr - *from > OVERLAP && sym_original(p, *from, buf, addr - *from))
+		*from = addr - OVERLAP;
+	while (*from < addr && sym_original(p, *from, buf, addr - *from))
+		++*from;
+	*len = addr - *from + OVERLAP;
+	while (*len > addr - *from && sym_original(p, *from, buf, *len))
+		--*len;
+	return buf;
+}
+
 /* Only what is near: the function of addr, and a pattern around it. */
 const char *inplace_check(struct sym_proc *p, struct sym_module *m, uint64_t addr)
 {
@@ -218,17 +258,12 @@ const char *inplace_check(struct sym_proc *p, struct sym_module *m, uint64_t add
 
 	if (rseq_ranges(m, is_in, &a) || !has_libc(p, m))
 		return a.why;
-	if (!sym_bounds(p, addr, &start, &end, &signal) && start < from)
+	if (!sym_bounds(p, addr, &start, &end, &signal) && start < from && addr - start < CHUNK)
 		from = start;
-	len = addr + OVERLAP - from;
-	buf = malloc(len);
+	buf = read_around(p, &from, addr, &len);
 	if (!buf)
 		return "there is no memory to look at the code around it";
 	s.enable = find_enabler(p, m);
-	while (from < addr && sym_original(p, from, buf, 1))
-		from++, len--;
-	while (len && sym_original(p, from, buf, len))
-		len--;
 	scan_bytes(&s, from, buf, len, len);
 	free(buf);
 	return a.why;
