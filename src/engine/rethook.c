@@ -132,6 +132,9 @@ static void finish(struct ukp_hit *hit, struct ukp_instance *owner, bool run)
 		inst = next ? &all[next - 1] : owner;
 		next = inst == owner ? 0 : inst->chain;
 		hit->inst = inst;
+		/* For the compiler: the thread may be stopped between the two, and looked at. */
+		__atomic_store_n(&inst->flags, inst->flags | UKP_INST_RETURNING, __ATOMIC_RELAXED);
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 		hit->flags = (hit->flags & UKP_HIT_UNWOUND) | (inst->flags & UKP_HIT_NOREAD);
 		if (run)
 			((ukp_action_fn)inst->fn)(hit, inst->ctx);

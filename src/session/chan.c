@@ -14,6 +14,7 @@
 #define SUB_SHIFT 18 /* 256 KiB a sub-buffer */
 #define NR_SUBS 16   /* 4 MiB a CPU */
 #define MAX_SHARDS 64
+#define MUTE_TRIES 20
 
 static void lay_out(struct ukp_chan *c)
 {
@@ -88,20 +89,6 @@ static int enter(struct chan *c, struct err *err)
 	return ret;
 }
 
-static void unmap_chan(struct chan *c)
-{
-	struct err ignored = ERR_INIT;
-	struct target *t = c->target;
-
-	if (target_hold(t, &ignored))
-		return;
-	if (!target_begin(t, &ignored)) {
-		target_unmap(t, c->addr);
-		target_end(t);
-	}
-	target_release(t);
-}
-
 static void chan_free(struct chan *c)
 {
 	struct chan **p;
@@ -132,11 +119,9 @@ int chan_open(struct target *t, struct chan **ret_c, struct err *err)
 	c->size = c->layout.size;
 	c->number = t->next_chan++;
 	ret = enter(c, err);
-	if (!ret) {
+	/* Should this fail, its memory there goes with the agent. */
+	if (!ret)
 		ret = fill_chan(c, err);
-		if (ret)
-			unmap_chan(c);
-	}
 	if (ret) {
 		chan_free(c);
 		return ret;
@@ -148,16 +133,23 @@ int chan_open(struct target *t, struct chan **ret_c, struct err *err)
 }
 
 /*
- * Until no thread is inside the agent: one that is there may be about to write
- * to a channel, or be between counting a return and freeing its instance.
+ * Calls that are still on their way give no record any more.  First all that
+ * were inside when its probes were unlinked have left; then those that return
+ * right now finish, for they count themselves.  -EAGAIN: one of these has not.
  */
-int chan_settle(struct target *t, struct err *err)
+int chan_mute(struct chan *c, struct err *err)
 {
+	struct target *t = c->target;
+	struct grace g = { 0 };
 	unsigned int us = 50, tries;
-	int ret;
+	int ret = grace_settle(t, &g, err);
 
-	for (tries = 0; target_busy(t); tries++) {
-		if (tries > 20)
+	grace_start(&g);
+	if (ret && ret != -EAGAIN)
+		return ret;
+	/* One that a program's handler has left by longjmp() will not count itself any more. */
+	for (tries = 0; leave_mute(t, c, tries == MUTE_TRIES); tries++) {
+		if (tries == MUTE_TRIES)
 			return -EAGAIN;
 		ret = inject_breathe(t->inject, us, err);
 		if (!ret)
@@ -166,20 +158,22 @@ int chan_settle(struct target *t, struct err *err)
 			return ret;
 		us = us < 20000 ? us * 2 : us;
 	}
-	return 0;
+	return ret;
 }
 
-/* Calls that are still on their way give no record any more. */
-int chan_mute(struct chan *c, struct err *err)
+static void unmap_chan(struct chan *c)
 {
-	int ret = chan_settle(c->target, err);
+	struct err ignored = ERR_INIT;
+	struct target *t = c->target;
 
-	if (!ret || ret == -EAGAIN)
-		leave_mute(c->target, c);
-	return ret == -EAGAIN ? 0 : ret;
+	if (target_begin(t, &ignored))
+		return;
+	target_unmap(t, c->addr);
+	target_end(t);
 }
 
-int chan_stop(struct chan *c, struct err *err)
+/* Its probes out, and its memory, if nobody uses that any more: else it goes with the agent. */
+static int stop(struct chan *c, bool unmap, struct err *err)
 {
 	struct target *t = c->target;
 	struct probe *p;
@@ -189,30 +183,25 @@ int chan_stop(struct chan *c, struct err *err)
 	bulk_stop(c, NULL);
 	for (p = c->probes; p; p = p->next_mine)
 		probe_unplant(p);
-	ret = target_hold(t, err);
+	ret = t->dead ? -ESRCH : target_hold(t, err);
 	if (ret)
 		return ret == -ESRCH ? 0 : ret;
 	ret = chan_mute(c, err);
+	if (!ret && unmap)
+		unmap_chan(c);
 	target_release(t);
-	return ret == -ESRCH ? 0 : ret;
+	return ret == -ESRCH || ret == -EAGAIN ? 0 : ret;
+}
+
+int chan_stop(struct chan *c, struct err *err)
+{
+	return stop(c, false, err);
 }
 
 int chan_close(struct chan *c, struct err *err)
 {
-	struct target *t = c->target;
-	int ret = chan_stop(c, err);
+	int ret = stop(c, true, err);
 
-	if (!ret && !t->dead)
-		ret = target_hold(t, err);
-	if (!ret && !t->dead) {
-		ret = chan_settle(t, err);
-		/* What can't be freed now goes with the agent. */
-		if (!ret && !target_begin(t, err)) {
-			target_unmap(t, c->addr);
-			target_end(t);
-		}
-		target_release(t);
-	}
 	chan_free(c);
-	return ret == -ESRCH || ret == -EAGAIN ? 0 : ret;
+	return ret;
 }

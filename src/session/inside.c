@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/agent.h"
 #include "engine/signal.h"
 #include "plan/plan.h"
 #include "session/leave.h"
@@ -203,26 +204,27 @@ static bool stack_needs_us(struct leave *l, uint64_t sp)
 }
 
 /* A trap that is raised but not delivered needs our handler, too: without it, it kills. */
+bool leave_inside(struct leave *l, size_t i)
+{
+	struct user_regs_struct regs = inject_thread_at(l->inject, i)->regs;
+	uint64_t pc = regs.rip, sp = regs.rsp;
+
+	if (!l->stay && in_slots(l, pc) && to_original(l, &pc, &sp)) {
+		regs.rip = pc;
+		regs.rsp = sp;
+		inject_set_regs(l->inject, i, &regs);
+	}
+	return in_agent(l, pc) || (l->stay ? in_entry(l, pc) : in_slots(l, pc)) ||
+	       stack_needs_us(l, sp) || inject_pending(l->inject, i, UKP_SIGTRAP, UKP_SI_KERNEL);
+}
+
 bool leave_busy(struct leave *l)
 {
 	size_t i;
 
 	l->stuck = 0;
-	for (i = 0; i < inject_nr_threads(l->inject); i++) {
-		struct inject_thread *th = inject_thread_at(l->inject, i);
-		struct user_regs_struct regs = th->regs;
-		uint64_t pc = regs.rip, sp = regs.rsp;
-
-		if (!l->stay && in_slots(l, pc) && to_original(l, &pc, &sp)) {
-			regs.rip = pc;
-			regs.rsp = sp;
-			inject_set_regs(l->inject, i, &regs);
-		}
-		if (in_agent(l, pc) || (l->stay ? in_entry(l, pc) : in_slots(l, pc)) ||
-		    stack_needs_us(l, sp) ||
-		    inject_pending(l->inject, i, UKP_SIGTRAP, UKP_SI_KERNEL))
-			l->stuck++;
-	}
+	for (i = 0; i < inject_nr_threads(l->inject); i++)
+		l->stuck += leave_inside(l, i);
 	return l->stuck;
 }
 
@@ -268,6 +270,23 @@ static int add_paths(struct target *t, struct contexts *c, uint64_t ip)
 	return ret;
 }
 
+/* The kernel's signal frame, in words counted from the saved ip. */
+#define FRAME_RESTORER (-22)
+#define FRAME_SIGNO 17
+#define FRAME_CODE 18
+
+/*
+ * A breakpoint of ours that is being handled: the engine says where that goes
+ * on, and since jumps are on their way that is beyond their windows.
+ */
+static bool is_our_trap(const struct target *t, const uint64_t *w, size_t i, size_t n)
+{
+	return i >= -FRAME_RESTORER && i + FRAME_CODE < n &&
+	       w[i + FRAME_RESTORER] == t->own.text + agent_offset(AGENT_RESTORER) &&
+	       (uint32_t)w[i + FRAME_SIGNO] == UKP_SIGTRAP &&
+	       (uint32_t)w[i + FRAME_CODE] == UKP_SI_KERNEL;
+}
+
 static int stack_contexts(struct target *t, uint64_t sp, struct contexts *c)
 {
 	uint64_t end = inject_region_end(t->inject, sp), *w;
@@ -284,7 +303,8 @@ static int stack_contexts(struct target *t, uint64_t sp, struct contexts *c)
 	}
 	n /= 8;
 	for (i = 0; i + 2 < n && !ret; i++)
-		if ((w[i + 2] & 0xffff) == 0x33 && w[i + 2] >> 48 == 0x2b)
+		if ((w[i + 2] & 0xffff) == 0x33 && w[i + 2] >> 48 == 0x2b &&
+		    !is_our_trap(t, w, i, n))
 			ret = add_paths(t, c, w[i]);
 	free(w);
 	return ret;

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/signal.h"
+
 #define GAP 4096
 #define PIECE_MAX (64u << 10)
 
@@ -77,6 +79,12 @@ static bool move(struct pieces *p, struct spot *s, uint64_t to)
 	return !inject_set_regs(p->t->inject, s->thread, &regs);
 }
 
+/* It has met a breakpoint: the engine will say where that goes on. */
+static bool is_trapped(struct pieces *p, const struct spot *s)
+{
+	return inject_pending(p->t->inject, s->thread, UKP_SIGTRAP, UKP_SI_KERNEL);
+}
+
 /* Threads inside the window go on in the detour; false: something there can't. */
 static bool clear(struct pieces *p, const struct window *w)
 {
@@ -85,13 +93,15 @@ static bool clear(struct pieces *p, const struct window *w)
 
 	/* All is asked before one of them is moved. */
 	for (i = first; i < p->nr_spots && p->spot[i].ip <= d->addr + d->len; i++)
-		if (p->spot[i].thread == NONE ? p->spot[i].ip < d->addr + sizeof(d->jump)
-		                              : !ukp_detour_park(d, p->spot[i].ip))
+		if (p->spot[i].thread == NONE
+		            ? p->spot[i].ip < d->addr + sizeof(d->jump)
+		            : !ukp_detour_park(d, p->spot[i].ip) && !is_trapped(p, &p->spot[i]))
 			return false;
 	for (i = first; i < p->nr_spots && p->spot[i].ip <= d->addr + d->len; i++) {
 		uint64_t to = ukp_detour_park(d, p->spot[i].ip);
 
-		if (p->spot[i].thread != NONE && to != p->spot[i].ip && !move(p, &p->spot[i], to))
+		if (p->spot[i].thread != NONE && to != p->spot[i].ip &&
+		    !is_trapped(p, &p->spot[i]) && !move(p, &p->spot[i], to))
 			return false;
 	}
 	return true;

@@ -339,7 +339,7 @@ int leave_find(pid_t pid, int mem_fd, struct sym_proc *sym, struct ukp_ctl **ctl
 	return -ENOENT;
 }
 
-bool target_busy(struct target *t)
+struct leave leave_looking(struct target *t)
 {
 	struct leave l = { .inject = t->inject,
 		           .sym = t->sym,
@@ -349,37 +349,55 @@ bool target_busy(struct target *t)
 		           .stay = true };
 
 	find_ranges(&l);
-	return leave_busy(&l);
+	return l;
 }
 
-unsigned int leave_mute(struct target *t, const struct chan *c)
+static bool is_of(const struct target *t, const struct chan *c, const struct ukp_instance *inst,
+                  const struct probe **of)
 {
-	uint64_t mute = t->own.text + agent_offset(AGENT_MUTE_RETURN), base, at;
-	struct ukp_instance some[64], inst;
-	struct probe *p;
-	unsigned int muted = 0;
-	uint32_t n, i;
+	const struct probe *p;
 
-	n = instances(t->inject, &t->own, &base);
-	for (i = 0; i < n; i++) {
-		at = base + (uint64_t)i * sizeof(inst);
-		if (i % 64 == 0 &&
-		    inject_read(t->inject, at, some, (n - i < 64 ? n - i : 64) * sizeof(inst)))
+	for (p = c->probes; p; p = p->next_mine)
+		if (p->ctx_off && inst->ctx == t->own.self + p->ctx_off)
 			break;
-		inst = some[i % 64];
-		if (inst.state == UKP_INST_FREE || inst.fn == mute)
-			continue;
-		for (p = c->probes; p; p = p->next_mine)
-			if (p->ctx_off && inst.ctx == t->own.self + p->ctx_off)
-				break;
-		if (!p || p->site || p->planted)
-			continue;
-		inject_write(t->inject, at + offsetof(struct ukp_instance, fn), &mute, 8);
-		__atomic_fetch_add(
-			&((struct ukp_stat *)((char *)c->map + UKP_CHAN_OFF_STATS))[p->id]
-				 .miss[UKP_MISS_UNRETURNED],
-			1, __ATOMIC_RELAXED);
-		muted++;
+	*of = p;
+	return p && !p->site && !p->planted;
+}
+
+static void mute_one(struct target *t, const struct chan *c, const struct probe *p, uint64_t at)
+{
+	uint64_t mute = t->own.text + agent_offset(AGENT_MUTE_RETURN);
+
+	inject_write(t->inject, at + offsetof(struct ukp_instance, fn), &mute, 8);
+	__atomic_fetch_add(&((struct ukp_stat *)((char *)c->map + UKP_CHAN_OFF_STATS))[p->id]
+	                            .miss[UKP_MISS_UNRETURNED],
+	                   1, __ATOMIC_RELAXED);
+}
+
+unsigned int leave_mute(struct target *t, const struct chan *c, bool all)
+{
+	uint64_t mute = t->own.text + agent_offset(AGENT_MUTE_RETURN), base;
+	struct ukp_instance *some = malloc(AT_ONCE * sizeof(*some));
+	unsigned int running = 0;
+	const struct probe *p;
+	uint32_t n, i, k, part;
+
+	n = some ? instances(t->inject, &t->own, &base) : 0;
+	for (i = 0; i < n; i += part) {
+		uint64_t at = base + (uint64_t)i * sizeof(*some);
+
+		part = n - i < AT_ONCE ? n - i : AT_ONCE;
+		if (inject_read(t->inject, at, some, part * sizeof(*some)))
+			break;
+		for (k = 0; k < part; k++) {
+			if (some[k].state == UKP_INST_FREE || some[k].fn == mute ||
+			    !is_of(t, c, &some[k], &p))
+				continue;
+			running += some[k].flags & UKP_INST_RETURNING ? 1 : 0;
+			if (all || !(some[k].flags & UKP_INST_RETURNING))
+				mute_one(t, c, p, at + k * sizeof(*some));
+		}
 	}
-	return muted;
+	free(some);
+	return running;
 }

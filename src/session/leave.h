@@ -46,5 +46,9 @@ bool leave_next_detour(struct leave *l, struct detour_walk *w, struct ukp_detour
  * what calls it count.
  */
 bool leave_busy(struct leave *l);
+/* Is this one?  As above. */
+bool leave_inside(struct leave *l, size_t thread);
+/* The engine of a target that runs on, looked at with stay. */
+struct leave leave_looking(struct target *t);
 
 #endif

@@ -4,7 +4,7 @@
  *
  *	   text  cc 57 cc 56 ...      a trap goes on in the detour's copy first,
  *	=> text  e9 rel32 ...         then, once nobody is on the short way of
- *	                              a slot, the jump is written
+ *	                              a slot (grace.c), the jump is written
  *
  * A copy leads beyond the whole window, a slot into its middle: that is why
  * the order matters.  All threads stand still for the writing; those inside a
@@ -26,7 +26,8 @@
 struct optimizer {
 	struct modules *modules;
 	struct windows *windows;
-	bool fresh; /* what is armed has changed since the last kick */
+	bool fresh;         /* what is armed has changed since the last kick */
+	struct grace grace; /* since traps go on in the copies of all that wait */
 	/* Traps go on in their copies; the jump is to come. */
 	struct window *v[2 * WINDOWS_MAX];
 	size_t nr;
@@ -65,6 +66,7 @@ void optimize_close(struct target *t)
 		return;
 	windows_close(o->windows);
 	modules_close(o->modules);
+	grace_start(&o->grace);
 	free(o->in);
 	free(o);
 	t->optimizer = NULL;
@@ -154,6 +156,8 @@ static size_t more_windows(struct target *t)
 		return 0;
 	n = windows_next(t, o->windows, o->v + o->nr);
 	o->nr += n;
+	if (n)
+		grace_start(&o->grace);
 	if (!n || o->nr_in + o->nr <= o->room_in)
 		return n;
 	return sort_out(t) ? 0 : n;
@@ -179,7 +183,7 @@ enum optimize_left optimize_on(struct target *t)
 		usleep(REST_US);
 	if (target_hold(t, &err))
 		return t->dead ? OPTIMIZE_DONE : OPTIMIZE_LATER;
-	ret = chan_settle(t, &err);
+	ret = grace_settle(t, &o->grace, &err);
 	if (!ret)
 		jumps_write(t, o->v, o->nr);
 	target_release(t);

@@ -340,7 +340,7 @@ int probe_remove(struct chan *c, uint32_t id, struct err *err)
 	probe_unplant(p);
 	ret = chan_mute(c, err);
 	target_release(c->target);
-	return ret == -ESRCH ? 0 : ret;
+	return ret == -ESRCH || ret == -EAGAIN ? 0 : ret;
 }
 
 int probe_enable(struct chan *c, uint32_t id, bool on, struct err *err)

@@ -7,6 +7,7 @@
  *	areas.c    the memory that an attach brings in
  *	bring.c    what it takes hold of then
  *	inside.c   threads inside our code
+ *	grace.c    what all threads have seen
  *	leave.c    the way out, from nothing but what lies in the target
  *	probe.c    from a line of text to a checked probe
  *	plant.c    sites, slots, actions
@@ -201,10 +202,19 @@ void target_populate(struct target *t, size_t len);
 void *target_at(struct target *t, uint32_t off);
 
 /*
- * Is any thread inside our code?  Only while held.  text_only: slots and stubs
- * don't count.  Threads in slots are moved to the original code.
+ * Has each thread been seen outside the engine since grace_start()?  Whatever
+ * was published before that, all that are inside now have seen.  So it ends
+ * under fire, too, when there is always someone inside.  Only while held.
  */
-bool target_busy(struct target *t);
+struct grace {
+	bool begun;
+	pid_t *tid; /* not seen outside yet */
+	size_t nr;
+};
+void grace_start(struct grace *g);
+bool grace_over(struct target *t, struct grace *g);
+/* Until it is, a moment of running after the other; -EAGAIN: not yet. */
+int grace_settle(struct target *t, struct grace *g, struct err *err);
 
 int chan_open(struct target *t, struct chan **ret, struct err *err);
 /* Takes its probes out and unmaps it from the target. */
@@ -213,9 +223,8 @@ int chan_close(struct chan *c, struct err *err);
 void chan_warm(struct chan *c);
 /* Take the probes out, keep the memory. */
 int chan_stop(struct chan *c, struct err *err);
-/* After unplanting, while held: let threads leave the agent; -EAGAIN: some don't. */
-int chan_settle(struct target *t, struct err *err);
-/* And mute what calls are on their way. */
+/* After unplanting, while held: mute what calls are on their way; -EAGAIN: some are inside still.
+ */
 int chan_mute(struct chan *c, struct err *err);
 
 static inline bool probe_is_many(const struct probe *p)
@@ -289,7 +298,10 @@ int leave_find(pid_t pid, int mem_fd, struct sym_proc *sym, struct ukp_ctl **ctl
                struct err *err);
 /* Where saved contexts on the threads' stacks lead to, malloc'ed.  Only while held. */
 int leave_contexts(struct target *t, uint64_t **ip, size_t *nr);
-/* Give instances of one channel's probes their return addresses back, or make them mute. */
-unsigned int leave_mute(struct target *t, const struct chan *c);
+/*
+ * Make instances of one channel's probes that were taken out mute; those whose
+ * action runs already count themselves, unless all: how many there are.
+ */
+unsigned int leave_mute(struct target *t, const struct chan *c, bool all);
 
 #endif

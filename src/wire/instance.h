@@ -25,6 +25,12 @@ enum ukp_instance_state {
 	UKP_INST_CHAIN, /* hangs on a live one */
 };
 
+/*
+ * Its action is chosen and runs.  Set before fn is read: whoever finds it clear
+ * while the thread stands still may still change fn.
+ */
+#define UKP_INST_RETURNING (1u << 31)
+
 struct ukp_instance {
 	uint64_t ret_addr; /* where the function really returns to */
 	uint64_t frame;    /* address of the stack word that held it */
@@ -35,7 +41,7 @@ struct ukp_instance {
 	uint64_t thread;   /* whose call: ukp_arch_thread() */
 	uint32_t state;
 	uint32_t chain; /* LIVE: newest chained index + 1; CHAIN: next; 0: end */
-	uint32_t flags; /* UKP_HIT_* at entry */
+	uint32_t flags; /* UKP_HIT_* at entry, UKP_INST_RETURNING */
 	uint32_t gen;   /* of a record in a table of frames: grows with each use */
 	uint64_t data[UKP_EDATA_MAX];
 };
