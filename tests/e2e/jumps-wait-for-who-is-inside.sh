@@ -35,13 +35,29 @@ say repair
 await '^repaired 2$'
 say other
 await '^called'
+
+# While a handler waits above our own frame no jump can come, and those that were
+# there are breakpoints again, which pass by no new probe inside their windows.
+: >"$T/out"
+say fault
+await '^faulted'
+"$UKP" trace -p "$PID" -n 1 -o "$T/second" 'p:in other+2' 2>"$T/second.err" &
+SECOND=$!
+PIDS+=("$SECOND")
+within 20 planted "$PID" 4 || fail "the second one isn't planted"
+! jumped other || fail "a jump over a probe"
+say other
+within 20 gone "$SECOND" || fail "a probe inside the window of a jump that was there isn't hit"
+eq "$(grep -c ' in: ' "$T/second")" 1 "hits inside"
+say repair
+await '^repaired 3$'
 trace_end
-# Calls since the start: four of the first, one of the second.
-for pair in waits:4 faulty:1 other:1; do
+# Calls since the start: four of the first, two of the second.
+for pair in waits:4 faulty:2 other:2; do
 	eq "$(grep -c " p_${pair%:*}_0: " "$T/trace")" "${pair#*:}" "hits of ${pair%:*}"
 done
 assert_untouched "$PID" "$T/before" loose
 say wake
 await '^woke 5$'
 say repair
-await '^repaired 3$'
+await '^repaired 4$'

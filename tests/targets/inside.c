@@ -4,6 +4,7 @@
  * is to come: one in a system call there, which it will execute anew, one in the
  * handler of a fault there, which will return to it.  "wake" and "repair" let them
  * go on, and later call the functions again; they say "woke N", "repaired N".
+ * "fault" has the second one fault again, and wait for its repair.
  * "other" calls a function that nobody is in.
  */
 #include <pthread.h>
@@ -77,9 +78,9 @@ static void *wait_in_a_handler(void *arg)
 		if (faulty(p) != 'g')
 			abort();
 		printf("repaired %d\n", n);
-		p = good;
 		if (read(repair[0], &byte, 1) != 1)
 			abort();
+		p = byte == 'f' ? NULL : good;
 	}
 	return NULL;
 }
@@ -120,6 +121,8 @@ int main(void)
 		if (!strcmp(line, "wake\n") && write(wake[1], "w", 1) != 1)
 			return 1;
 		if (!strcmp(line, "repair\n") && write(repair[1], "r", 1) != 1)
+			return 1;
+		if (!strcmp(line, "fault\n") && write(repair[1], "f", 1) != 1)
 			return 1;
 		if (!strcmp(line, "other\n")) {
 			other();
