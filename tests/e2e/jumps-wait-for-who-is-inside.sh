@@ -11,6 +11,12 @@ jumped()
 	"$UKP" list -p "$PID" | grep -q " $1+0x0 .* jump\$"
 }
 
+# Is there a breakpoint two bytes into other()?
+armed()
+{
+	[ "$(dd if="/proc/$PID/mem" bs=1 skip=$((16#$OTHER + 2)) count=1 2>>/dev/null | od -An -tx1)" = " cc" ]
+}
+
 start "$BIN"
 await '^faulted'
 snapshot "$PID" loose >"$T/before"
@@ -37,18 +43,28 @@ say other
 await '^called'
 
 # While a handler waits above our own frame no jump can come, and those that were
-# there are breakpoints again, which pass by no new probe inside their windows.
+# there are breakpoints again, which pass by no new probe inside their windows:
+# the broker is halted before it could make new windows of them.
+OTHER=$("$UKP" list -p "$PID" | awk '/ other\+0x0 / { print $1 }')
+BROKER=$(broker_of "$PID")
+PIDS+=("$BROKER")
 : >"$T/out"
 say fault
 await '^faulted'
 "$UKP" trace -p "$PID" -n 1 -o "$T/second" 'p:in other+2' 2>"$T/second.err" &
 SECOND=$!
 PIDS+=("$SECOND")
-within 20 planted "$PID" 4 || fail "the second one isn't planted"
-! jumped other || fail "a jump over a probe"
+end=$((SECONDS + 20))
+until armed; do
+	[ $SECONDS -le $end ] || fail "the second one isn't planted"
+done
+kill -STOP "$BROKER"
 say other
+await '^called'
+kill -CONT "$BROKER"
 within 20 gone "$SECOND" || fail "a probe inside the window of a jump that was there isn't hit"
 eq "$(grep -c ' in: ' "$T/second")" 1 "hits inside"
+! jumped other || fail "a jump while our frame is on a stack"
 say repair
 await '^repaired 3$'
 trace_end
