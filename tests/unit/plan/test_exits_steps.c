@@ -5,7 +5,8 @@
  * ends, its last instruction was among them; and nothing enters such a function
  * but at its start.
  *
- * Each library has a process of its own.  UKP_TEST_STEPS: how many instructions.
+ * Each library has a process of its own.  UKP_TEST_STEPS: how many instructions
+ * of the library.
  */
 #include "unit/plan/leaving.h"
 
@@ -15,7 +16,7 @@ static uint64_t step_limit(void)
 {
 	const char *steps = getenv("UKP_TEST_STEPS");
 
-	return steps ? strtoul(steps, NULL, 0) : 90000;
+	return steps ? strtoul(steps, NULL, 0) : 60000;
 }
 
 #define FN(handle, ret, name, ...) ret (*name)(__VA_ARGS__) = dlsym(handle, #name)
@@ -167,7 +168,7 @@ static void report(const char *path)
 
 static void start_again(void)
 {
-	sg.steps = sg.entries = sg.known = sg.rets = sg.tails = 0;
+	sg.steps = sg.inside = sg.entries = sg.known = sg.rets = sg.tails = 0;
 	sg.dropped = sg.dropped_unknown = sg.violations = 0;
 	sg.pc = sg.sp = 0;
 	sg.depth = 0;
