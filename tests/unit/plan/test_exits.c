@@ -492,6 +492,37 @@ static void an_exit_in_the_window_of_the_entry_shares_it(void **state)
 	assert_int_equal(way(16, 0)->window, CODE_AT + 16);
 }
 
+/* Each of many functions has the same part, which would be looked at for each. */
+static void a_module_that_makes_too_much_work_is_given_up(void **state)
+{
+	enum { MANY = 60, PART = 5 * MANY, SIZE = PART + 201 };
+	static uint8_t code[SIZE];
+	static struct plan_bounds func[MANY + 1];
+	const struct plan_code text = { CODE_AT, code, SIZE };
+	struct plan_exits_request req = { .module = &toy.m, .cfa = toy_cfa };
+
+	TOY(&toy, 0);
+	memset(code + PART, 0x90, 200);
+	code[SIZE - 1] = 0xc3;
+	for (int i = 0; i < MANY; i++) {
+		int32_t rel = PART - 5 * i - 5;
+
+		code[5 * i] = 0xe9;
+		memcpy(code + 5 * i + 1, &rel, 4);
+		func[i] = (struct plan_bounds){ CODE_AT + 5 * (uint64_t)i,
+			                        CODE_AT + 5 * (uint64_t)i + 5, false, true };
+	}
+	func[MANY] = (struct plan_bounds){ CODE_AT + PART, CODE_AT + SIZE, true, false };
+	toy.m.code = &text;
+	toy.m.func = func;
+	toy.m.nr_funcs = MANY + 1;
+	toy_make(&toy);
+	req.targets = toy.t;
+	assert_int_equal(plan_exits_new(&x, &req), 0);
+	assert_int_equal(why(0), PLAN_EXITS_ENTERED);
+	assert_int_equal(why(5 * (MANY - 1)), PLAN_EXITS_EFFORT);
+}
+
 static void pads_out_of_order_are_refused(void **state)
 {
 	struct plan_exits_request req = { .module = &toy.m, .pad = pad, .nr_pads = 2 };
@@ -545,6 +576,7 @@ int main(void)
 		T(a_window_for_an_exit_begins_before_it_or_ends_in_filler),
 		T(a_window_is_extended_up_to_an_exit_that_nothing_else_leads_to),
 		T(an_exit_in_the_window_of_the_entry_shares_it),
+		T(a_module_that_makes_too_much_work_is_given_up),
 		T(pads_out_of_order_are_refused),
 		T(each_reason_has_words),
 	};
