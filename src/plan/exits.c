@@ -25,7 +25,7 @@ const char *plan_exits_reason(enum plan_exits_why why)
 	case PLAN_EXITS_FALLS:
 		return "it runs into what follows it";
 	case PLAN_EXITS_NO_CFI:
-		return "it leaves where no CFI tells what is on the stack";
+		return "it leaves where nothing tells what is on the stack";
 	case PLAN_EXITS_DEPTH:
 		return "it leaves with another stack depth than it was entered with";
 	case PLAN_EXITS_FAR:

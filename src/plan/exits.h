@@ -10,8 +10,9 @@
  * - all of the body decodes, and each indirect jump in it is a switch with a
  *   known table, or leaves;
  * - nothing leaves but by a return, a jump elsewhere, or a call that doesn't
- *   come back, and the CFI proves for each that nothing is on the stack then
- *   but the return address;
+ *   come back, and for each it is proven that nothing is on the stack then but
+ *   the return address: by the CFI, or where there is none by counting along
+ *   the instructions;
  * - nothing enters but at the start: an exit that another function's
  *   activation may execute too proves nothing about this one.
  *
@@ -37,7 +38,7 @@ enum plan_exits_why {
 	PLAN_EXITS_ENTERED,  /* other code enters it behind its start */
 	PLAN_EXITS_SHARES,   /* goes on in the middle of another function */
 	PLAN_EXITS_FALLS,    /* runs into what follows it */
-	PLAN_EXITS_NO_CFI,   /* leaves where nothing is known of the stack */
+	PLAN_EXITS_NO_CFI,   /* leaves where neither CFI nor counting tells what is on the stack */
 	PLAN_EXITS_DEPTH,    /* leaves with something on the stack */
 	PLAN_EXITS_FAR,      /* far or interrupt return */
 	PLAN_EXITS_EFFORT,   /* its module makes more work than any sane one */

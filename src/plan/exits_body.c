@@ -18,7 +18,8 @@ struct body {
 	struct plan_function *fn;
 	size_t region[BODY_REGIONS];
 	unsigned int nr;
-	bool away; /* leaves by an indirect jump */
+	bool away;   /* leaves by an indirect jump */
+	bool no_cfi; /* at one of its exits */
 	bool no_memory;
 };
 
@@ -70,7 +71,10 @@ static void add_region(struct body *b, size_t region, uint64_t where)
 		b->fn->flags |= PLAN_FN_PARTS;
 }
 
-/* Is nothing on the stack but the return address?  If not, that is the end of it. */
+/*
+ * Is nothing on the stack but the return address?  If not, that is the end of it.
+ * Without CFI that is asked once the body is complete.
+ */
 static bool is_bare(struct body *b, uint64_t pc)
 {
 	const struct plan_exits_request *req = b->k->req;
@@ -78,8 +82,8 @@ static bool is_bare(struct body *b, uint64_t pc)
 	int64_t off;
 
 	if (!req->cfa || !req->cfa(b->k->m->arg, pc, &reg, &off)) {
-		give_up(b, PLAN_EXITS_NO_CFI, pc);
-		return false;
+		b->no_cfi = true;
+		return true;
 	}
 	if (reg == DWARF_RSP && off == WORD)
 		return true;
@@ -366,6 +370,55 @@ static int by_start(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
+static bool has_cfi(const struct body *b, uint64_t pc)
+{
+	unsigned int reg;
+	int64_t off;
+
+	return b->k->req->cfa && b->k->req->cfa(b->k->m->arg, pc, &reg, &off);
+}
+
+/* What look_at_operand() does where there is CFI. */
+static void count_touches(struct body *b, const struct exits_depth *d)
+{
+	for (unsigned int i = 0; i < b->nr; i++) {
+		const struct plan_region *r = &b->k->t->region[b->region[i]];
+		struct step_memory mem = { 0 };
+		struct step s;
+		size_t avail;
+		const uint8_t *code = exits_code(b->k->m, r->start, &avail);
+
+		for (uint64_t at = r->start;
+		     at < r->end && exits_step(code + (at - r->start), (size_t)(r->end - at), at,
+		                               b->k->m->fixed, &mem, &s);
+		     at += s.len)
+			if (s.base >= 0 && !has_cfi(b, at) && exits_depth_touches(d, &s))
+				b->fn->flags |= PLAN_FN_TOUCHES;
+	}
+}
+
+/* The depths that no CFI tells, by counting. */
+static int check_depths(struct body *b)
+{
+	const struct plan_way_out *way = b->k->x->way + b->fn->first;
+	struct exits_depth *d;
+	int64_t depth;
+	int r = exits_depth_new(&d, b->k, b->fn->start, b->region, b->nr);
+
+	for (uint32_t i = 0; !r && i < b->fn->nr_exits; i++) {
+		if (has_cfi(b, way[i].addr))
+			continue;
+		if (!exits_depth_at(d, way[i].addr, &depth))
+			give_up(b, PLAN_EXITS_NO_CFI, way[i].addr);
+		else if (depth)
+			give_up(b, PLAN_EXITS_DEPTH, way[i].addr);
+	}
+	if (!r && !b->fn->why)
+		count_touches(b, d);
+	exits_depth_free(d);
+	return r;
+}
+
 static int add_ranges(struct body *b)
 {
 	struct plan_exits *x = b->k->x;
@@ -430,7 +483,7 @@ int exits_function(struct exits_maker *k, struct plan_function *fn, size_t regio
 	} while (!fn->why && !b.no_memory && absorb(&b));
 	for (unsigned int i = 0; i < b.nr && !fn->why; i++)
 		check_ways_in(&b, &k->t->region[b.region[i]]);
-	if (b.no_memory)
+	if (b.no_memory || (!fn->why && b.no_cfi && check_depths(&b)))
 		return -ENOMEM;
 	if (!fn->why)
 		return keep(&b);

@@ -20,14 +20,24 @@ enum step_kind {
 	STEP_FAR,
 };
 
+/* What becomes of the stack pointer, or of the frame pointer. */
+enum step_stack {
+	STACK_KEPT,
+	STACK_BY_SP, /* the stack pointer's value + by */
+	STACK_BY_FP, /* the frame pointer's value + by */
+	STACK_LOST,
+};
+
 struct step {
 	uint64_t addr, target;
 	uint64_t made; /* an address that it makes without going there; 0: none */
 	int64_t disp;  /* of its memory operand */
 	uint16_t pops; /* RET */
 	uint8_t len;
-	uint8_t kind;  /* enum step_kind */
-	int8_t base;   /* of a memory operand base + disp, in DWARF's numbers; -1: has none */
+	uint8_t kind;   /* enum step_kind */
+	int8_t base;    /* of a memory operand base + disp, in DWARF's numbers; -1: has none */
+	uint8_t sp, fp; /* enum step_stack */
+	int32_t sp_by, fp_by;
 	bool computed; /* JUMP_AWAY: the address comes from arithmetic */
 };
 
@@ -39,6 +49,10 @@ struct step_memory {
 /* False: undecodable.  fixed: as in struct plan_module. */
 bool exits_step(const uint8_t *code, size_t avail, uint64_t addr, bool fixed,
                 struct step_memory *mem, struct step *s);
+
+/* Fills in what s does to the stack; part of exits_step(). */
+struct brief;
+void exits_step_stack(const struct brief *b, const uint8_t *code, struct step *s);
 
 /* --- ways into functions, for a whole module (exits_index.c) --------------- */
 
@@ -81,6 +95,18 @@ bool exits_is_start(const struct plan_module *m, uint64_t addr);
 /* --- one function (exits_body.c) ------------------------------------------- */
 
 #define BODY_REGIONS 64
+
+/* --- depths (exits_depth.c) -------------------------------------------------- */
+
+struct exits_depth;
+/* Of a body that begins at start.  -ENOMEM; to be freed then, too. */
+int exits_depth_new(struct exits_depth **ret, const struct exits_maker *k, uint64_t start,
+                    const size_t *region, unsigned int nr);
+void exits_depth_free(struct exits_depth *d);
+/* False: not known, or never reached. */
+bool exits_depth_at(const struct exits_depth *d, uint64_t addr, int64_t *depth);
+/* Is the operand the return address? */
+bool exits_depth_touches(const struct exits_depth *d, const struct step *s);
 
 struct plan_exits {
 	struct plan_function *fn;

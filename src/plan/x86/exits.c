@@ -151,6 +151,7 @@ bool exits_step(const uint8_t *code, size_t avail, uint64_t addr, bool fixed,
 		.made = made_address(&b, fixed),
 	};
 	operand(&b, s);
+	exits_step_stack(&b, code, s);
 	if (s->kind == STEP_RET && b.op == 0xc2)
 		s->pops = (uint16_t)b.imm;
 	if (s->kind == STEP_JUMP_AWAY)

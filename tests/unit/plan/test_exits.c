@@ -359,11 +359,64 @@ static void the_stack_must_be_as_at_the_entry(void **state)
 		assert_int_equal(fn(0)->where, CODE_AT + 1);
 		done(state);
 	}
-	TOY(&toy, 0x90, 0xc3);
-	named(0, 2);
-	bare_until = 1;
-	make();
-	assert_int_equal(why(0), PLAN_EXITS_NO_CFI);
+}
+
+/* Counting, where there is no CFI: the bytes before a ret, and what is known of it then. */
+static void without_cfi_the_depth_is_counted(void **state)
+{
+	static const struct {
+		uint8_t n, code[12];
+		enum plan_exits_why why;
+	} how[] = {
+		{ 1, { 0x90 }, PLAN_EXITS_OK },
+		{ 2, { 0x50, 0x58 }, PLAN_EXITS_OK },                   /* push; pop */
+		{ 1, { 0x50 }, PLAN_EXITS_DEPTH },                      /* push */
+		{ 3, { 0x66, 0x50, 0x58 }, PLAN_EXITS_NO_CFI },         /* push %ax; pop %rax */
+		{ 4, { 0x48, 0x83, 0xec, 8 }, PLAN_EXITS_DEPTH },       /* sub $8,%rsp */
+		{ 5, { 0x48, 0x83, 0xec, 8, 0x58 }, PLAN_EXITS_OK },    /* sub $8; pop */
+		{ 4, { 0x48, 0x83, 0xe4, 0xf0 }, PLAN_EXITS_NO_CFI },   /* and $-16,%rsp */
+		{ 5, { 0x55, 0x48, 0x89, 0xe5, 0xc9 }, PLAN_EXITS_OK }, /* push %rbp; mov; leave */
+		{ 9,
+		  { 0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xe4, 0xf0, 0xc9 }, /* and, then leave */
+		  PLAN_EXITS_OK },
+		{ 6,
+		  { 0x55, 0x48, 0x89, 0xe5, 0x5d, 0xc9 },
+		  PLAN_EXITS_NO_CFI },                                     /* pop %rbp; leave */
+		{ 3, { 0x48, 0x89, 0xc4 }, PLAN_EXITS_NO_CFI },            /* mov %rax,%rsp */
+		{ 5, { 0x48, 0x8d, 0x64, 0x24, 0xf8 }, PLAN_EXITS_DEPTH }, /* lea -8(%rsp),%rsp */
+		{ 6, { 0x50, 0x48, 0x8d, 0x64, 0x24, 8 }, PLAN_EXITS_OK }, /* push; lea 8(%rsp) */
+		{ 3, { 0x74, 1, 0x50 }, PLAN_EXITS_NO_CFI },               /* je over a push */
+		{ 4, { 0x74, 2, 0x50, 0x58 }, PLAN_EXITS_OK },             /* je over push; pop */
+		{ 2, { 0x48, 0x94 }, PLAN_EXITS_NO_CFI },                  /* xchg %rax,%rsp */
+	};
+
+	for (size_t i = 0; i < sizeof(how) / sizeof(how[0]); i++) {
+		uint8_t code[13];
+
+		memcpy(code, how[i].code, how[i].n);
+		code[how[i].n] = 0xc3;
+		toy_code(&toy, code, how[i].n + 1U);
+		named(0, how[i].n + 1U);
+		bare_until = 0;
+		make();
+		if (why(0) != how[i].why)
+			fail_msg("%zu: %s", i, plan_exits_reason(why(0)));
+		done(state);
+	}
+}
+
+static void without_cfi_a_return_address_that_is_read_is_seen(void **state)
+{
+	for (int8_t at = 0; at < 24; at += 8) {
+		/* push %rax; mov at(%rsp),%rax; pop %rdx; ret */
+		TOY(&toy, 0x50, 0x48, 0x8b, 0x44, 0x24, (uint8_t)at, 0x5a, 0xc3);
+		named(0, 8);
+		bare_until = 0;
+		make();
+		assert_int_equal(why(0), PLAN_EXITS_OK);
+		assert_int_equal(fn(0)->flags, at == 8 ? PLAN_FN_TOUCHES : 0);
+		done(state);
+	}
 }
 
 static void far_and_interrupt_returns_are_unknown(void **state)
@@ -569,6 +622,8 @@ int main(void)
 		T(what_can_t_be_decoded_is_unknown),
 		T(functions_that_overlap_are_unknown),
 		T(the_stack_must_be_as_at_the_entry),
+		T(without_cfi_the_depth_is_counted),
+		T(without_cfi_a_return_address_that_is_read_is_seen),
 		T(far_and_interrupt_returns_are_unknown),
 		T(a_nameless_piece_that_only_one_function_enters_is_a_part_of_it),
 		T(a_function_that_touches_its_return_address_is_marked),
