@@ -612,12 +612,12 @@ static void a_stub_in_the_frame_stands_for_its_owner_s_return_address(void **sta
 	enum ukp_miss why;
 
 	owner->ret_addr = 0x9999;
-	words[3] = ukp_rethook_stub(&ctl, 60);
+	words[3] = ukp_ctl_stub(&ctl, 60);
 	assert_true(entry(3, 5, 1, &why));
 	for (int i = 0; i < 1000; i++) { /* it isn't dead, with the stub and without */
 		assert_true(entry(30, 5, 3, &why));
 		leave_at(30, 5);
-		words[3] = i & 1 ? 0x9999 : ukp_rethook_stub(&ctl, 60);
+		words[3] = i & 1 ? 0x9999 : ukp_ctl_stub(&ctl, 60);
 	}
 	assert_int_equal(seen.unwound, 0);
 	assert_int_equal(leave_at(3, 5), 1005);
