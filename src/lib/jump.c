@@ -157,7 +157,7 @@ static const struct ukp_detour *put_detour(struct lib_site *s, const struct plan
 	uint32_t off = shape ? own_alloc(plan_detour_size(&p->d)) : 0;
 	struct ukp_detour *d;
 
-	if (!off || own_write(p->d.buf, p->code, p->d.size))
+	if (!off || own_fill(p->d.buf, p->code, p->d.size))
 		return NULL;
 	d = ukp_ctl_at(ukp_lib_ctl, off);
 	memcpy(d, &p->d, plan_detour_size(&p->d));

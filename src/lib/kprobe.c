@@ -64,6 +64,7 @@ int lib_lock(bool handlers_may, struct err *err)
 
 void lib_unlock(void)
 {
+	own_sync();
 	opt_start();
 	__atomic_store_n(&held, false, __ATOMIC_RELEASE);
 	pthread_mutex_unlock(&lock);

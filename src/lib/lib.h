@@ -51,8 +51,11 @@ struct sym_proc *own_sym_last(void);
 /* The engine's memory and signals; done already: 0. */
 int own_init(struct err *err);
 int own_read(uint64_t addr, void *buf, size_t len);
-/* Text too; afterwards every core has seen it. */
-int own_write(uint64_t addr, const void *buf, size_t len);
+/* Code that nobody runs yet. */
+int own_fill(uint64_t addr, const void *buf, size_t len);
+/* One byte of text; every core has seen it after own_sync(), which lib_unlock() does. */
+int own_write(uint64_t addr, uint8_t byte);
+void own_sync(void);
 /* Several bytes of code that runs meanwhile: see patch/poke.h.  Under the lock, after own_init().
  */
 int own_poke(struct poke *v, size_t n);

@@ -139,8 +139,9 @@ static int by_address(const void *a, const void *b)
 struct batch {
 	struct lib_site **site;
 	size_t n;
-	struct lib_site **head; /* of jumps to be written after a stop */
+	struct lib_site **head; /* of jumps to be written after a stop, from the start */
 	size_t nr_heads;
+	size_t nr_easy; /* those that need none, from the end */
 	bool again;
 };
 
@@ -208,8 +209,10 @@ static void prepare(struct batch *b)
 		if (jump_must_settle(s))
 			b->head[b->nr_heads++] = s;
 		else
-			jump_write(&s, 1);
+			b->head[b->n - ++b->nr_easy] = s;
 	}
+	if (b->nr_easy)
+		jump_write(b->head + b->n - b->nr_easy, b->nr_easy);
 }
 
 /* never: why it makes no sense; else why it was no success this time. */
@@ -256,8 +259,11 @@ static bool round_of(struct err *err)
 		drop_batch(&b);
 		return true;
 	}
-	if (ukp_kprobes_optimization())
+	if (ukp_kprobes_optimization()) {
+		own_batch_begin();
 		prepare(&b);
+		own_batch_end();
+	}
 	for (i = 0; i < b.nr_heads; i += n) {
 		n = b.nr_heads - i < MAX_JUMPS ? b.nr_heads - i : MAX_JUMPS;
 		settle(&b, b.head + i, n);

@@ -26,6 +26,7 @@ enum { SYNC_CORE = 1 << 5, REGISTER_SYNC_CORE = 1 << 6 }; /* MEMBARRIER_CMD_PRIV
 
 static struct sym_proc *own_symbols;
 static struct slots *slots;
+static bool unsynced; /* a byte of text was written, and not all cores have seen it for sure */
 
 int own_sym(struct sym_proc **ret, struct err *err)
 {
@@ -69,10 +70,12 @@ static int own_mem(uint64_t addr, void *buf, size_t len, bool write)
 	return ret;
 }
 
-static void sync_cores(void)
+void own_sync(void)
 {
 	/* Where it is missing (before 4.16), one byte is seen whole all the same. */
-	syscall(SYS_membarrier, SYNC_CORE, 0, 0);
+	if (unsynced)
+		syscall(SYS_membarrier, SYNC_CORE, 0, 0);
+	unsynced = false;
 }
 
 void own_batch_begin(void)
@@ -82,11 +85,10 @@ void own_batch_begin(void)
 
 void own_batch_end(void)
 {
-	if (batch_fd < 0)
-		return;
-	close(batch_fd);
+	if (batch_fd >= 0)
+		close(batch_fd);
 	batch_fd = -1;
-	sync_cores();
+	own_sync();
 }
 
 int own_read(uint64_t addr, void *buf, size_t len)
@@ -94,13 +96,15 @@ int own_read(uint64_t addr, void *buf, size_t len)
 	return own_mem(addr, buf, len, false);
 }
 
-int own_write(uint64_t addr, const void *buf, size_t len)
+int own_fill(uint64_t addr, const void *buf, size_t len)
 {
-	int ret = own_mem(addr, (void *)(uintptr_t)buf, len, true);
+	return own_mem(addr, (void *)(uintptr_t)buf, len, true);
+}
 
-	if (batch_fd < 0)
-		sync_cores();
-	return ret;
+int own_write(uint64_t addr, uint8_t byte)
+{
+	unsynced = true;
+	return own_mem(addr, &byte, 1, true);
 }
 
 static int poke_read(void *arg, uint64_t addr, void *buf, size_t len)
@@ -139,15 +143,22 @@ bool own_can_poke(void)
 int own_poke(struct poke *v, size_t n)
 {
 	static const struct poke_ops ops = { poke_read, poke_write, poke_sync, poke_divert };
-	int fd = open("/proc/self/mem", O_RDWR | O_CLOEXEC), ret = fd < 0 ? -errno : 0;
+	int fd = batch_fd, ret = 0;
 	size_t i;
 
+	if (fd < 0)
+		fd = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		ret = -errno;
 	for (i = 0; i < n && ret; i++)
 		v[i].error = ret;
 	if (ret)
 		return ret;
+	/* An int3 that is one end of a change must have been seen. */
+	own_sync();
 	ret = poke_text(&ops, &fd, v, n);
-	close(fd);
+	if (fd != batch_fd)
+		close(fd);
 	return ret;
 }
 
@@ -249,7 +260,7 @@ static int map_stubs(struct ukp_ctl *ctl, char *base, const void *image)
 	if (mmap(base, AREA_STUB_CHUNK, PROT_READ | PROT_EXEC,
 	         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
 		return -errno;
-	return own_write((uint64_t)base, image, AREA_STUB_CHUNK);
+	return own_fill((uint64_t)base, image, AREA_STUB_CHUNK);
 }
 
 static int make_stubs(struct ukp_ctl *ctl, struct err *err)

@@ -118,7 +118,7 @@ static int write_slot(struct lib_site *s, bool post, struct ukp_site *us, struct
 		return err->code;
 	req.post = post ? (uint64_t)ukp_post_entry : 0;
 	why = plan_copy(&req, out, us);
-	ret = why ? plan_errno(why) : own_write(req.slot, out, sizeof(out));
+	ret = why ? plan_errno(why) : own_fill(req.slot, out, sizeof(out));
 	if (ret) {
 		slots_put(own_slots(), req.slot);
 		return err_set(err, ret, "no copy of the instruction at %#lx: %s", s->addr,
@@ -330,7 +330,7 @@ static int set_breakpoint(struct lib_site *s, bool want, struct err *err)
 	if (ret || now != (want ? first : int3))
 		return err_set(err, ret ? ret : -EINVAL,
 		               "the code at %#lx is not what it was: left alone", s->addr);
-	ret = own_write(s->addr, want ? &int3 : &first, 1);
+	ret = own_write(s->addr, want ? int3 : first);
 	if (ret)
 		return err_set(err, ret, "cannot write text through /proc/self/mem: %s",
 		               strerror(-ret));
