@@ -9,7 +9,7 @@
 
 #include "scenario.h"
 
-enum { MANY = 5000, THREADS = 4, ROUNDS = 3 };
+enum { MANY = 5000, THREADS = 3, ROUNDS = 2 };
 
 /* many_N(x) = x + N in 8 bytes, and a table of them. */
 __asm__(".altmacro\n"
@@ -228,7 +228,7 @@ static void coming_and_going_under_fire_harms_nobody(void **state)
 	setitimer(ITIMER_PROF, &every, NULL);
 	for (i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_create(&t[i], NULL, call_until, NULL), 0);
-	for (k = 0; k < 10; k++) {
+	for (k = 0; k < 5; k++) {
 		register_ok(register_fprobe(&fp, "many_*", NULL));
 		assert_int_equal(ukp_fprobe_functions(&fp), MANY);
 		assert_int_equal(unregister_fprobe(&fp), 0);
