@@ -8,9 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include <ukprobes/kprobes.h>
+
 #include "keys.h"
 
 static bool stop;
+static pthread_barrier_t running; /* libc starts threads with all signals blocked */
 
 static int keys_main(void)
 {
@@ -22,7 +25,7 @@ static void expect(const char *what, int got, int want)
 {
 	if (got == want)
 		return;
-	printf("%s: %d, expected %d\n", what, got, want);
+	printf("%s: %d, expected %d (%s)\n", what, got, want, ukp_kprobe_error());
 	exit(1);
 }
 
@@ -49,6 +52,7 @@ static void change(bool on)
 
 static void *run(void *arg)
 {
+	pthread_barrier_wait(&running);
 	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED))
 		if ((keys_a() | keys_main()) > 3)
 			abort();
@@ -61,8 +65,11 @@ static void rounds(const char *path, int n, bool with)
 	int (*keys_b)(void), (*again)(void), i;
 	pthread_t t[3];
 
+	pthread_barrier_init(&running, NULL, 4);
 	for (i = 0; with && i < 3; i++)
 		pthread_create(&t[i], NULL, run, NULL);
+	if (with)
+		pthread_barrier_wait(&running);
 	for (i = 0; i < n; i++) {
 		void *lib = load(path, &keys_b);
 
