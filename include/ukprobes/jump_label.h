@@ -102,6 +102,53 @@ bool static_key_fast_inc_not_disabled(struct static_key *key);
 /* One less; the last one changes the code. */
 int static_key_slow_dec(struct static_key *key);
 
+/*
+ * The last one of a key that is switched often: off after timeout at the
+ * earliest, unless somebody has counted it up again.  Here: timeouts are
+ * milliseconds; a thread of the library's does it, which is there while something
+ * is due.
+ */
+struct ukp_deferred {
+	struct ukp_deferred *ukp_next;
+	struct static_key *ukp_key;
+	unsigned long long ukp_due; /* 0: nothing is */
+};
+
+struct static_key_deferred {
+	struct static_key key;
+	unsigned long timeout;
+	struct ukp_deferred work;
+};
+
+struct static_key_true_deferred {
+	struct static_key_true key;
+	unsigned long timeout;
+	struct ukp_deferred work;
+};
+
+struct static_key_false_deferred {
+	struct static_key_false key;
+	unsigned long timeout;
+	struct ukp_deferred work;
+};
+
+int ukp_static_key_dec_deferred(struct static_key *key, struct ukp_deferred *work,
+                                unsigned long timeout);
+/* What is due is done now. */
+int ukp_static_key_flush(struct ukp_deferred *work);
+
+static inline void jump_label_rate_limit(struct static_key_deferred *key, unsigned long rl)
+{
+	key->timeout = rl;
+}
+
+#define static_key_slow_dec_deferred(x) \
+	ukp_static_key_dec_deferred(&(x)->key, &(x)->work, (x)->timeout)
+#define static_branch_slow_dec_deferred(x) \
+	ukp_static_key_dec_deferred(&(x)->key.key, &(x)->work, (x)->timeout)
+#define static_key_deferred_flush(x) ukp_static_key_flush(&(x)->work)
+#define static_branch_deferred_inc(x) static_branch_inc(&(x)->key)
+
 /* Whether a test has a byte in [start, end], end included: 1, or 0. */
 int jump_label_text_reserved(void *start, void *end);
 
@@ -136,6 +183,15 @@ void ukp_jump_label_remove(struct jump_entry *start);
 #define DEFINE_STATIC_KEY_ARRAY_TRUE(name, count) \
 	struct static_key_true name[count] = { [0 ...(count) - 1] = { { 1, 0 } } }
 #endif
+#ifdef __cplusplus
+#define DEFINE_STATIC_KEY_DEFERRED_TRUE(name, rl) \
+	struct static_key_true_deferred name = { {}, (rl), { NULL, NULL, 0 } }
+#else
+#define DEFINE_STATIC_KEY_DEFERRED_TRUE(name, rl) \
+	struct static_key_true_deferred name = { { { 1, 0 } }, (rl), { NULL, NULL, 0 } }
+#endif
+#define DEFINE_STATIC_KEY_DEFERRED_FALSE(name, rl) \
+	struct static_key_false_deferred name = { { { 0, 0 } }, (rl), { NULL, NULL, 0 } }
 /* Here: no memory becomes read-only. */
 #define DEFINE_STATIC_KEY_TRUE_RO(name) DEFINE_STATIC_KEY_TRUE(name)
 #define DEFINE_STATIC_KEY_FALSE_RO(name) DEFINE_STATIC_KEY_FALSE(name)

@@ -371,7 +371,7 @@ bool static_key_slow_inc(struct static_key *key)
 	return ret;
 }
 
-static bool dec_not_one(struct static_key *key)
+bool label_dec_not_one(struct static_key *key)
 {
 	int n = load(key);
 
@@ -388,14 +388,14 @@ int static_key_slow_dec(struct static_key *key)
 	struct err *err = lib_err();
 	int ret;
 
-	if (dec_not_one(key))
+	if (label_dec_not_one(key))
 		return 0;
 	ret = lib_lock(false, err);
 	if (ret)
 		return ret;
 	if (load(key) <= 0)
 		ret = err_set(err, -EINVAL, "the key is off");
-	else if (!dec_not_one(key)) {
+	else if (!label_dec_not_one(key)) {
 		store(key, 0);
 		ret = update(key, false, err);
 		if (ret)

@@ -9,4 +9,8 @@
 /* Whether one has a byte in [start, end], end included. */
 bool labels_reserved(uint64_t start, uint64_t end);
 
+/* One less, if others remain: no code changes. */
+struct static_key;
+bool label_dec_not_one(struct static_key *key);
+
 #endif

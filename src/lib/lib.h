@@ -14,7 +14,7 @@
  *	regs.c	     registers by name
  *	bulk.c	     many places at once
  *	objpool.c, rethook.c  what their headers declare
- *	jump_label.c static branches
+ *	jump_label.c, deferred.c  static branches
  *	calls.c	     memory of calls that are followed
  *	vec.c	     what the CPU has of vector state
  *	hit/, x86/   what runs on a hit

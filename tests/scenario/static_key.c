@@ -143,6 +143,55 @@ static void what_the_kernel_warns_of_is_an_error(void **state)
 	on_key.key.enabled = 1;
 }
 
+static DEFINE_STATIC_KEY_DEFERRED_FALSE(later, 30);
+static DEFINE_STATIC_KEY_DEFERRED_TRUE(later_on, 3600000);
+static struct static_key_deferred bare;
+
+TARGET int test_later(void)
+{
+	return (static_branch_unlikely(&later.key) ? 1 : 0) |
+	       (static_branch_likely(&later_on.key) ? 2 : 0) |
+	       (static_key_false(&bare.key) ? 4 : 0);
+}
+
+static void a_deferred_key_goes_off_later_or_when_it_is_flushed(void **state)
+{
+	struct timespec ms = { .tv_nsec = 1000000 };
+
+	assert_int_equal(test_later(), 2);
+	assert_true(static_branch_deferred_inc(&later));
+	assert_true(static_branch_deferred_inc(&later));
+	assert_int_equal(static_branch_slow_dec_deferred(&later), 0);
+	assert_int_equal(static_key_count(&later.key.key), 1);
+	/* The last one comes by itself. */
+	assert_int_equal(static_branch_slow_dec_deferred(&later), 0);
+	while (static_key_count(&later.key.key))
+		nanosleep(&ms, NULL);
+	/* The code is changed when the lock is had by another. */
+	register_ok(static_branch_enable(&off_key));
+	register_ok(static_branch_disable(&off_key));
+	assert_int_equal(test_later(), 2);
+	/* This one in an hour, or now. */
+	assert_int_equal(static_branch_slow_dec_deferred(&later_on), 0);
+	assert_int_equal(test_later(), 2);
+	/* Counted up meanwhile it stays on, after the flush, too. */
+	assert_true(static_branch_deferred_inc(&later_on));
+	assert_int_equal(static_key_deferred_flush(&later_on), 0);
+	assert_int_equal(static_key_count(&later_on.key.key), 1);
+	assert_int_equal(test_later(), 2);
+	assert_int_equal(static_branch_slow_dec_deferred(&later_on), 0);
+	assert_int_equal(static_key_deferred_flush(&later_on), 0);
+	assert_int_equal(static_key_deferred_flush(&later_on), 0);
+	assert_int_equal(test_later(), 0);
+	register_ok(static_branch_enable(&later_on.key));
+	jump_label_rate_limit(&bare, 3600000);
+	assert_true(static_key_slow_inc(&bare.key));
+	assert_int_equal(static_key_slow_dec_deferred(&bare), 0);
+	assert_int_equal(test_later(), 2 | 4);
+	assert_int_equal(static_key_deferred_flush(&bare), 0);
+	assert_int_equal(test_later(), 2);
+}
+
 /* The first test of a function; it is at most a few bytes in. */
 static unsigned char *first_test(void *fn)
 {
@@ -358,6 +407,7 @@ int main(void)
 		T(each_kind_of_key_starts_as_it_says),
 		T(counting_changes_code_at_the_first_and_the_last),
 		T(what_the_kernel_warns_of_is_an_error),
+		T(a_deferred_key_goes_off_later_or_when_it_is_flushed),
 		T(a_test_is_a_nop_or_a_jmp_of_five_bytes),
 		T(probes_on_tests_are_refused),
 		T(handlers_may_count_but_not_change_code),
