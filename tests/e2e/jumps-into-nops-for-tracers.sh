@@ -15,6 +15,17 @@ hits()
 	awk '$2 ~ /^traced\+/ { n += $1 } END { print n + 0 }' "$T/table"
 }
 
+# The client, too: it would have a new broker take the probes out.
+kill_both()
+{
+	local broker
+
+	broker=$(broker_of "$PID")
+	kill -9 "$broker" "$TRACE"
+	within 30 gone "$broker" || fail "the broker doesn't die"
+	wait "$TRACE" 2>/dev/null || true
+}
+
 # try TAG MARK BEGINS: BIN under probes, which list says MARK of
 try()
 {
@@ -59,6 +70,14 @@ try()
 	say bytes
 	await '^begins'
 	eq "$(value begins)" "$plain" "$1: the first bytes in the end"
+	# A killed broker's are taken out by a cure.
+	"$UKP" stat -p "$PID" -o "$T/table" 'p traced' 2>"$T/err" &
+	TRACE=$!
+	PIDS+=("$TRACE")
+	within 30 listed "$2" || fail "$1: no $2: $(cat "$T/list")"
+	kill_both
+	"$UKP" cure -p "$PID" >"$T/cure" 2>&1 || fail "$1: cure: $(cat "$T/cure")"
+	assert_untouched "$PID" "$T/before"
 	echo "$1: begins $plain, $2"
 }
 

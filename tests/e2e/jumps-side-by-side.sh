@@ -6,7 +6,7 @@
 . tests/e2e/lib.sh
 build blocks dynamic gcc
 CALLS=${LONG:+400000}
-CALLS=${CALLS:-20000}
+CALLS=${CALLS:-8000}
 
 # In the jump form, and what keeps the others from it.
 jumps()
@@ -47,6 +47,17 @@ check()
 	places_with $((3 * $1)) 7 "$2"
 }
 
+# The client, too: it would have a new broker take the probes out.
+kill_both()
+{
+	local broker
+
+	broker=$(broker_of "$PID")
+	kill -9 "$broker" "$TRACE"
+	within 30 gone "$broker" || fail "the broker doesn't die"
+	wait "$TRACE" 2>/dev/null || true
+}
+
 start "$BIN" 4 "$CALLS"
 snapshot "$PID" loose >"$T/before"
 
@@ -77,6 +88,34 @@ stat_end
 eq "$(value wrong)" 0 "wrong results"
 eq "$(awk '$2 ~ /^blocks\+0xa\// { print $1 }' "$T/table")" $(($(value called) - before)) "hits of the branch"
 assert_untouched "$PID" "$T/before" loose
+
+# --- a child has the jumps, and counts nothing ---------------------------------
+stat_start 'p blocks+*' 'p leaf+*'
+within 30 have_jumps 16 || fail "too few jumps: $("$UKP" list -p "$PID")"
+before=$(value called)
+: >"$T/out"
+say fork
+await '^done' 120
+stat_end
+eq "$(value wrong)" 0 "wrong results, the child's among them"
+check $(($(value called) - before)) "counted beside a child"
+assert_untouched "$PID" "$T/before" loose
+
+# --- a killed broker leaves jumps, a cure takes them out ------------------------
+stat_start 'p blocks+*' 'p leaf+*'
+within 30 have_jumps 16 || fail "too few jumps: $("$UKP" list -p "$PID")"
+kill_both
+: >"$T/out"
+say go
+await '^done' 120
+eq "$(value wrong)" 0 "wrong results without a broker"
+! verified "$PID" || fail "nothing was left of the killed broker's"
+"$UKP" cure -p "$PID" >"$T/cure" 2>&1 || fail "cure: $(cat "$T/cure")"
+assert_untouched "$PID" "$T/before" loose
+: >"$T/out"
+say go
+await '^done' 120
+eq "$(value wrong)" 0 "wrong results after the cure"
 
 # --- others come and go among them meanwhile ----------------------------------
 stat_start 'p blocks+*' 'p leaf+*'

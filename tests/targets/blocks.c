@@ -6,7 +6,8 @@
  *	blocks THREADS CALLS
  *
  * Waits for a line, does its calls, says how often blocks(3) was called in all,
- * and waits for the next.  Of blocks(3) the prologue and the end are executed
+ * and waits for the next; "fork" lets a child do as much first, whose calls don't
+ * count.  Of blocks(3) the prologue and the end are executed
  * once, the loop and leaf() three times.
  */
 #include <pthread.h>
@@ -15,6 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 __asm__(".text\n"
         ".p2align 4\n"
@@ -72,6 +75,19 @@ static void *run(void *arg)
 	return NULL;
 }
 
+/* A child's calls; true: one of them was wrong, or it died. */
+static int child(void)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (!pid) {
+		run(NULL);
+		_exit(wrong != 0);
+	}
+	return pid < 0 || waitpid(pid, &status, 0) != pid || status;
+}
+
 static void *idle(void *arg)
 {
 	return NULL;
@@ -103,6 +119,8 @@ int main(int argc, char **argv)
 	printf("ready\n");
 	fflush(stdout);
 	while (fgets(line, sizeof(line), stdin) && strcmp(line, "end\n")) {
+		if (!strcmp(line, "fork\n"))
+			wrong += child();
 		timer(1);
 		for (i = 0; i < nr_threads; i++)
 			if (pthread_create(&t[i], NULL, run, NULL))
