@@ -40,7 +40,7 @@ struct draft {
 	uint8_t code[PLAN_WINDOW_LONG]; /* from addr on */
 	size_t avail;
 	uint8_t probes;
-	struct site *site[UKP_WINDOW_INSNS];
+	struct site *site[WINDOW_SITES];
 	bool count;
 	uint32_t saves;
 };

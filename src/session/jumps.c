@@ -112,8 +112,8 @@ static void decide(struct window *w, enum window_state state, const char *why)
 	unsigned int i;
 
 	w->state = state;
-	for (i = 0; i < UKP_WINDOW_INSNS; i++) {
-		if (!(w->probes >> i & 1))
+	for (i = 0; i < WINDOW_SITES; i++) {
+		if (!w->site[i])
 			continue;
 		w->site[i]->jumped = state == WINDOW_IN;
 		if (why)

@@ -176,8 +176,8 @@ void cover_drop(struct window *w, const char *why)
 {
 	unsigned int i;
 
-	for (i = 0; i < UKP_WINDOW_INSNS; i++)
-		if (w->probes >> i & 1) {
+	for (i = 0; i < WINDOW_SITES; i++)
+		if (w->site[i]) {
 			w->site[i]->base = why;
 			w->site[i]->window = NULL;
 		}
@@ -198,8 +198,8 @@ void window_breakpoints(const struct window *w, uint8_t *bytes)
 	unsigned int i;
 
 	memcpy(bytes, w->code, w->len);
-	for (i = 0; i < UKP_WINDOW_INSNS; i++)
-		if (w->probes >> i & 1)
+	for (i = 0; i < WINDOW_SITES; i++)
+		if (w->site[i])
 			bytes[w->site[i]->addr - w->text] = 0xcc;
 }
 

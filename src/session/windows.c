@@ -166,6 +166,21 @@ static size_t first_from(const struct windows *ws, size_t i, uint64_t addr)
 	return i;
 }
 
+/* Where a site's place is in a draft; WINDOW_SITES: it can't be in it. */
+static unsigned int member(const struct draft *f, const struct site *s)
+{
+	unsigned int k;
+
+	if (site_is_ours(s))
+		return WINDOW_SITES;
+	for (k = 0; k < f->w.nr; k++)
+		if (f->addr + f->w.insn[k].off == s->addr)
+			return k;
+	for (k = UKP_WINDOW_INSNS; k < WINDOW_SITES && f->site[k]; k++)
+		;
+	return s->addr >= f->addr + f->w.len ? k : WINDOW_SITES;
+}
+
 /*
  * The sites that a window at addr covers, by instruction; false: one of them can't
  * be in it.
@@ -177,14 +192,14 @@ static bool members(const struct windows *ws, size_t near, struct draft *f)
 	unsigned int k;
 
 	f->probes = 0;
+	memset(f->site, 0, sizeof(f->site));
 	for (; i < ws->n && ws->v[i]->addr < end; i++) {
-		for (k = 0; k < f->w.nr; k++)
-			if (f->addr + f->w.insn[k].off == ws->v[i]->addr)
-				break;
-		if (k == f->w.nr || site_is_ours(ws->v[i]))
+		k = member(f, ws->v[i]);
+		if (k == WINDOW_SITES)
 			return false;
 		f->site[k] = ws->v[i];
-		f->probes |= 1u << k;
+		if (k < UKP_WINDOW_INSNS)
+			f->probes |= 1u << k;
 	}
 	return f->probes;
 }
@@ -283,8 +298,8 @@ static struct window *next_window(struct target *t, struct windows *ws, size_t i
 		keep(ws, w);
 	}
 	ws->upto = f.addr + f.w.covered;
-	for (k = 0; k < UKP_WINDOW_INSNS; k++)
-		if (w->probes >> k & 1) {
+	for (k = 0; k < WINDOW_SITES; k++)
+		if (w->site[k]) {
 			w->site[k]->window = w;
 			w->site[k]->base = NULL;
 		}

@@ -26,6 +26,12 @@ enum window_state {
 	WINDOW_IN,    /* the jump is in the text */
 };
 
+/*
+ * Sites of a window: of covered instructions by their number, then those in the
+ * padding that the jump takes where a function ends, which nobody comes to.
+ */
+#define WINDOW_SITES (UKP_WINDOW_INSNS + PLAN_JUMP_SIZE - 1)
+
 #define WINDOW_BYTES (PLAN_WINDOW_LONG + 4) /* with what is before the jump */
 
 struct window {
@@ -37,11 +43,11 @@ struct window {
 	bool ftrace;    /* nothing but nops that a compiler left for this */
 	bool count;     /* entries count by themselves */
 	enum window_state state;
-	uint32_t saves; /* what other entries save */
-	uint32_t off;   /* of its struct ukp_detour in the control area */
-	struct site *site[UKP_WINDOW_INSNS];
-	struct ukp_detour d; /* without its map */
-	uint8_t code[];      /* the file's bytes from text on */
+	uint32_t saves;                  /* what other entries save */
+	uint32_t off;                    /* of its struct ukp_detour in the control area */
+	struct site *site[WINDOW_SITES]; /* or NULL */
+	struct ukp_detour d;             /* without its map */
+	uint8_t code[];                  /* the file's bytes from text on */
 };
 
 /* In one stop: pages that are written, and windows, which stays below a millisecond or so. */

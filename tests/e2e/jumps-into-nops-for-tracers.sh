@@ -15,14 +15,22 @@ hits()
 	awk '$2 ~ /^traced\+/ { n += $1 } END { print n + 0 }' "$T/table"
 }
 
-# The client, too: it would have a new broker take the probes out.
+asleep()
+{
+	grep -q '^State:.T' "/proc/$1/status"
+}
+
+# Not by its client, which would cure the target: that sleeps until it is killed, too.
 kill_both()
 {
 	local broker
 
 	broker=$(broker_of "$PID")
-	kill -9 "$broker" "$TRACE"
+	kill -STOP "$TRACE"
+	within 30 asleep "$TRACE" || fail "the client doesn't stop"
+	kill -9 "$broker"
 	within 30 gone "$broker" || fail "the broker doesn't die"
+	kill -9 "$TRACE"
 	wait "$TRACE" 2>/dev/null || true
 }
 
