@@ -161,6 +161,9 @@ torture:
 	@O=$(O) E2E_LONG=1 LIMIT=3600 tests/run.sh $(e2e)
 	@$(MAKE) --no-print-directory -s $(O)/tests/scenario/toggle
 	@O=$(O) TOGGLES=1000000 LIMIT=14400 tests/run.sh $(O)/tests/scenario/toggle
+	@$(MAKE) --no-print-directory -s $(O)/tests/unit/plan/test_differential $(O)/tests/unit/plan/test_pcmap_steps
+	@O=$(O) UKP_TEST_CASES=1000000 LIMIT=14400 tests/run.sh $(O)/tests/unit/plan/test_differential
+	@O=$(O) UKP_TEST_CASES=100000 LIMIT=14400 tests/run.sh $(O)/tests/unit/plan/test_pcmap_steps
 
 clean:
 	rm -rf $(O)

@@ -5,7 +5,8 @@
  * Every form of control flow, a list of what is known to be awkward, and random
  * instructions.
  *
- * test_differential [CASES]: so many random slots and so many random windows.
+ * test_differential [CASES]: so many random slots and so many random windows; or
+ * by UKP_TEST_CASES.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -460,7 +461,9 @@ int main(int argc, char **argv)
 		cmocka_unit_test(random_windows_under_a_jump_do_what_they_did),
 	};
 
-	if (argc > 1)
-		cases = strtoul(argv[1], NULL, 0);
+	const char *many = argc > 1 ? argv[1] : getenv("UKP_TEST_CASES");
+
+	if (many)
+		cases = strtoul(many, NULL, 0);
 	return cmocka_run_group_tests(tests, setup, NULL);
 }

@@ -13,7 +13,8 @@
  * code is run once more and left in its middle, by moving the thread to where
  * the map says: all must end as if nothing had been there, memory included.
  *
- * test_pcmap_steps [PLANS]: so many slots and so many detours.
+ * test_pcmap_steps [PLANS]: so many slots and so many detours; or by
+ * UKP_TEST_CASES.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -617,7 +618,9 @@ int main(int argc, char **argv)
 		cmocka_unit_test(every_byte_of_a_detour_is_told_right),
 	};
 
-	if (argc > 1)
-		plans = strtoul(argv[1], NULL, 0);
+	const char *many = argc > 1 ? argv[1] : getenv("UKP_TEST_CASES");
+
+	if (many)
+		plans = strtoul(many, NULL, 0);
 	return cmocka_run_group_tests(tests, setup, NULL);
 }
