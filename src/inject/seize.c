@@ -23,8 +23,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define STOP_WAIT 1000000 /* us */
-#define FIRST (-20)       /* nice */
+#define STOP_WAIT 1000000  /* us */
+#define BUSY_WAIT 10000000 /* us more for who only waits for a CPU */
+#define ROUNDS 10          /* of looking for new threads, at least */
+#define FIRST (-20)        /* nice */
 
 #ifndef PTRACE_GETSIGMASK
 #define PTRACE_GETSIGMASK 0x420a
@@ -187,6 +189,12 @@ static int timed_out(struct inject *t, pid_t tid, struct err *err)
 	               comm, t->pid, why);
 }
 
+/* On a busy machine it stops when its turn comes. */
+static bool waits_for_cpu(const struct inject *t, pid_t tid, int64_t deadline)
+{
+	return proc_state(t->pid, tid) == 'R' && clock_us() < deadline + BUSY_WAIT;
+}
+
 /* All must stop, so they are waited for in turn. */
 static int collect(struct inject *t, int64_t deadline, struct err *err)
 {
@@ -199,6 +207,8 @@ static int collect(struct inject *t, int64_t deadline, struct err *err)
 		while (th->state == THREAD_RUNNING) {
 			int ret = wait_stop(t, th->pub.tid, deadline, &stop);
 
+			if (ret == -ETIMEDOUT && waits_for_cpu(t, th->pub.tid, deadline))
+				continue;
 			if (ret == -ETIMEDOUT)
 				return timed_out(t, th->pub.tid, err);
 			advance(th, &stop);
@@ -396,20 +406,21 @@ static void sort_held(struct inject *t)
 }
 
 /* One round: whoever is new is stopped and read.  *again: there may be more. */
-static int seize_round(struct inject *t, int64_t deadline, bool *again, struct err *err)
+static int seize_round(struct inject *t, unsigned int round, int64_t deadline, bool *again,
+                       struct err *err)
 {
 	size_t found = 0, lost;
 	int ret;
 
 	ret = seize_new(t, &found, err);
 	if (!ret)
-		ret = collect(t, deadline, err);
+		ret = collect(t, clock_us() + STOP_WAIT, err);
 	if (ret)
 		return ret;
 	lost = read_threads(t);
 	forget_gone(t);
 	*again = found || lost;
-	if (*again && clock_us() > deadline)
+	if (*again && round > ROUNDS && clock_us() > deadline)
 		return err_set(err, -ETIMEDOUT,
 		               "process %d makes threads faster than they can be stopped", t->pid);
 	return 0;
@@ -418,13 +429,14 @@ static int seize_round(struct inject *t, int64_t deadline, bool *again, struct e
 int seize_rest(struct inject *t, struct err *err)
 {
 	int64_t deadline = clock_us() + STOP_WAIT;
+	unsigned int round = 0;
 	bool again = true;
 	int ret = 0;
 
 	wait_start(t); /* until let_go() */
 	hurry(t);
 	while (!ret && again)
-		ret = seize_round(t, deadline, &again, err);
+		ret = seize_round(t, round++, deadline, &again, err);
 	if (!ret && !seize_count(t))
 		ret = err_set(err, -ESRCH, "process %d has ended", t->pid);
 	if (ret) {

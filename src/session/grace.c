@@ -9,7 +9,10 @@
 #include "session/leave.h"
 #include "session/target.h"
 
-#define TRIES 20
+/* Long enough that threads which wait for a CPU have been on it: each look is a stop. */
+#define REST_US 1000
+#define REST_MAX 32000
+#define TRIES 12
 
 void grace_start(struct grace *g)
 {
@@ -55,7 +58,7 @@ bool grace_over(struct target *t, struct grace *g)
 
 int grace_settle(struct target *t, struct grace *g, struct err *err)
 {
-	unsigned int us = 50, tries;
+	unsigned int us = REST_US, tries;
 	int ret;
 
 	for (tries = 0; !grace_over(t, g); tries++) {
@@ -66,7 +69,7 @@ int grace_settle(struct target *t, struct grace *g, struct err *err)
 			ret = target_still_ours(t, err);
 		if (ret)
 			return ret;
-		us = us < 20000 ? us * 2 : us;
+		us = us < REST_MAX ? us * 2 : us;
 	}
 	return 0;
 }

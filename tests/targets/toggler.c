@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * toggler PROGRAM THREADS TOGGLES EVERY: plants and removes a probe in straddle
+ * toggler PROGRAM THREADS TOGGLES EVERY [SECONDS]: plants and removes a probe in straddle
  * so often, from outside, while it runs.  Counting probes that stay behind the
  * windows must come to the program's own counts; a probe that is toggled on
  * mark() must see each call that is asked for while it is in.  Every so often a
- * probe stays until the list says that it is a jump.
+ * probe stays until the list says that it is a jump.  It ends after SECONDS with
+ * what it has come to.
  */
 #include <limits.h>
 #include <signal.h>
@@ -186,6 +187,7 @@ int main(int argc, char **argv)
 	struct ukp_session *stay, *s;
 	unsigned int id[NR], k;
 	const char *why;
+	time_t end = argc > 5 ? time(NULL) + atol(argv[5]) : 0;
 	char place[64];
 
 	start(argv[1], argv[2]);
@@ -200,7 +202,7 @@ int main(int argc, char **argv)
 	await("running");
 	if (ukp_session_open(&s, target))
 		die("%s", ukp_session_error(s));
-	for (i = 0; i < n; i++) {
+	for (i = 0; i < n && (!end || time(NULL) < end); i++) {
 		const char *text = toggled[i % kinds];
 		bool wait = every && i % every == 0;
 
@@ -223,6 +225,6 @@ int main(int argc, char **argv)
 		die("verify: %s", why);
 	fclose(to);
 	waitpid(target, NULL, 0);
-	printf("%lu toggles, %lu waited for their jump\n", n, jumps);
+	printf("%lu toggles, %lu waited for their jump\n", i, jumps);
 	return 0;
 }
