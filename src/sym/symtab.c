@@ -20,12 +20,10 @@ void symtab_free(struct symtab *t)
 }
 
 /* The same symbol in .symtab and .dynsym: next to each other by this order, known versions last. */
-static int by_addr_and_hash(const void *a, const void *b)
+static int by_hash(const void *a, const void *b)
 {
 	const struct symbol *x = a, *y = b;
 
-	if (x->addr != y->addr)
-		return x->addr < y->addr ? -1 : 1;
 	if (x->hash != y->hash)
 		return x->hash < y->hash ? -1 : 1;
 	if (!x->version || !y->version)
@@ -45,12 +43,10 @@ static unsigned int underscores(const char *name)
 }
 
 /* Which of several names of an address is the one to show? */
-static int by_addr_and_rank(const void *a, const void *b)
+static int by_rank(const void *a, const void *b)
 {
 	const struct symbol *x = a, *y = b;
 
-	if (x->addr != y->addr)
-		return x->addr < y->addr ? -1 : 1;
 	if (x->func != y->func)
 		return x->func ? -1 : 1;
 	if (x->global != y->global)
@@ -83,11 +79,74 @@ static void merge(struct symbol *into, const struct symbol *from)
 		into->version = from->version;
 }
 
-static void drop_doubles(struct symtab *t)
+struct key {
+	uint64_t addr;
+	size_t i;
+};
+
+/* One byte of the addresses: how many there are of each value, then each to its place. */
+static void sort_byte(struct key *to, const struct key *from, size_t nr, unsigned int shift)
+{
+	size_t at[257] = { 0 };
+
+	for (size_t i = 0; i < nr; i++)
+		at[(from[i].addr >> shift & 255) + 1]++;
+	for (unsigned int v = 0; v < 256; v++)
+		at[v + 1] += at[v];
+	for (size_t i = 0; i < nr; i++)
+		to[at[from[i].addr >> shift & 255]++] = from[i];
+}
+
+/* By address, in linear time: half of a load went into comparing. */
+static int sort_addresses(struct symtab *t)
+{
+	struct key *key = malloc(2 * t->nr * sizeof(*key)), *a = key, *b = key + t->nr, *swap;
+	struct symbol *sorted = malloc(t->nr * sizeof(*sorted));
+	uint64_t differ = 0;
+
+	for (size_t i = 0; key && i < t->nr; i++) {
+		a[i] = (struct key){ t->sym[i].addr, i };
+		differ |= t->sym[i].addr ^ t->sym[0].addr;
+	}
+	for (unsigned int shift = 0; key && shift < 64; shift += 8) {
+		if (!(differ >> shift & 255))
+			continue;
+		sort_byte(b, a, t->nr, shift);
+		swap = a;
+		a = b;
+		b = swap;
+	}
+	for (size_t i = 0; key && sorted && i < t->nr; i++)
+		sorted[i] = t->sym[a[i].i];
+	free(key);
+	if (!key || !sorted) {
+		free(sorted);
+		return -ENOMEM;
+	}
+	free(t->sym);
+	t->sym = sorted;
+	t->room = t->nr;
+	return 0;
+}
+
+/* The symbols of each address, which stand together. */
+static void sort_names(struct symtab *t, int (*by)(const void *, const void *))
+{
+	for (size_t i = 0, end; i < t->nr; i = end) {
+		for (end = i + 1; end < t->nr && t->sym[end].addr == t->sym[i].addr; end++)
+			;
+		if (end - i > 1)
+			qsort(&t->sym[i], end - i, sizeof(*t->sym), by);
+	}
+}
+
+static int drop_doubles(struct symtab *t)
 {
 	size_t out = 0;
 
-	qsort(t->sym, t->nr, sizeof(*t->sym), by_addr_and_hash);
+	if (sort_addresses(t))
+		return -ENOMEM;
+	sort_names(t, by_hash);
 	for (size_t i = 0; i < t->nr; i++) {
 		if (out && same(&t->sym[out - 1], &t->sym[i]))
 			merge(&t->sym[out - 1], &t->sym[i]);
@@ -95,6 +154,7 @@ static void drop_doubles(struct symtab *t)
 			t->sym[out++] = t->sym[i];
 	}
 	t->nr = out;
+	return 0;
 }
 
 static uint64_t section_end(const struct image *img, const struct symbol *s)
@@ -165,8 +225,11 @@ void symtab_load(struct symtab *t, const struct image *img, const struct image *
 		symtab_read(t, img, debug, bias, fdes);
 	if (!t->nr)
 		return;
-	drop_doubles(t);
-	qsort(t->sym, t->nr, sizeof(*t->sym), by_addr_and_rank);
+	if (drop_doubles(t)) {
+		symtab_free(t);
+		return;
+	}
+	sort_names(t, by_rank);
 	give_sizes(t, img, fdes);
 	if (make_index(t))
 		symtab_free(t);
