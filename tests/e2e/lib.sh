@@ -89,8 +89,8 @@ build()
 	BIN=$BUILT/$name.$tag
 	mkdir -p "$BUILT"
 	[ "$BIN" -nt "$src" ] && return
-	"$1" -D_GNU_SOURCE -O1 -g -o "$BIN.tmp" "$src" "${@:2}" -pthread 2>"$T/build" || { cat "$T/build"; return 1; }
-	mv "$BIN.tmp" "$BIN"
+	"$1" -D_GNU_SOURCE -O1 -g -o "$BIN.$$" "$src" "${@:2}" -pthread 2>"$T/build" || { cat "$T/build"; return 1; }
+	mv "$BIN.$$" "$BIN"
 }
 
 user()
