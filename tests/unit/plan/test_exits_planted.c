@@ -386,8 +386,14 @@ static void work_leaves(void *h)
 static void calls_that_never_come_back_leave_nothing_behind(void **state)
 {
 	static const char *const how[] = {
-		"gcc -O1",    "gcc -O2",        "clang -O1",      "clang -O2",
-		"g++ -x c++", "g++ -O2 -x c++", "clang++ -x c++", "clang++ -O2 -x c++",
+		"gcc -O1 -fno-asynchronous-unwind-tables",
+		"gcc -O2",
+		"clang -O1",
+		"clang -O2",
+		"g++ -x c++",
+		"g++ -O2 -x c++",
+		"clang++ -x c++",
+		"clang++ -O2 -x c++",
 	};
 
 	for (size_t i = 0; i < sizeof(how) / sizeof(how[0]); i++) {

@@ -234,14 +234,12 @@ static void try(const struct job *job)
 
 static void functions_of_each_shape_leave_where_planned(void **state)
 {
-	static const char *const how[] = {
-		"gcc -O0",   "gcc -O1",
-		"gcc -O2",   "gcc -O3 -fstack-protector-all",
-		"gcc -Os",   "gcc -O2 -fomit-frame-pointer -fcf-protection=none",
-		"clang -O0", "clang -O1",
-		"clang -O2", "clang -O3",
-		"clang -Os"
-	};
+	static const char *const how[] = { "gcc -O0",   "gcc -O1",
+		                           "gcc -O2",   "gcc -O3 -fstack-protector-all",
+		                           "gcc -Os",   "gcc -O2 -fno-asynchronous-unwind-tables",
+		                           "clang -O0", "clang -O1",
+		                           "clang -O2", "clang -O3 -fno-asynchronous-unwind-tables",
+		                           "clang -Os" };
 
 	for (size_t i = 0; i < sizeof(how) / sizeof(how[0]); i++) {
 		struct job job = { .path = help_path("leaves.so"),
