@@ -72,7 +72,7 @@ static int all_functions(struct exits_maker *k)
 		if (f->part || region == SIZE_MAX || f->end <= f->start ||
 		    (x->nr_fns && fn[-1].start == f->start))
 			continue;
-		fn->start = f->start;
+		fn->start = fn->entry = f->start;
 		x->nr_fns++;
 		if (is_shared(m, f, &k->t->region[region]))
 			fn->why = PLAN_EXITS_OVERLAP;

@@ -71,13 +71,18 @@ struct plan_way_out {
 
 enum {
 	PLAN_FN_TOUCHES = 1, /* reads or writes its return address, or has the word's address */
-	PLAN_FN_LOOPS = 2,   /* jumps to its own start */
+	PLAN_FN_LOOPS = 2,   /* jumps to its own start; not set if entry lies behind that */
 	PLAN_FN_SWITCH = 4,  /* has a switch table */
 	PLAN_FN_PARTS = 8,   /* has code outside of its own bounds */
 };
 
 struct plan_function {
 	uint64_t start;
+	/*
+	 * What an activation passes once, with the stack as at start: that, or
+	 * where it goes on behind a check that may have it begin again.
+	 */
+	uint64_t entry;
 	uint64_t where; /* the instruction that why is about; 0: none in particular */
 	uint8_t why;    /* enum plan_exits_why */
 	uint8_t flags;  /* PLAN_FN_*; complete only where why is OK or NONE */

@@ -370,33 +370,6 @@ static int by_start(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-static bool has_cfi(const struct body *b, uint64_t pc)
-{
-	unsigned int reg;
-	int64_t off;
-
-	return b->k->req->cfa && b->k->req->cfa(b->k->m->arg, pc, &reg, &off);
-}
-
-/* What look_at_operand() does where there is CFI. */
-static void count_touches(struct body *b, const struct exits_depth *d)
-{
-	for (unsigned int i = 0; i < b->nr; i++) {
-		const struct plan_region *r = &b->k->t->region[b->region[i]];
-		struct step_memory mem = { 0 };
-		struct step s;
-		size_t avail;
-		const uint8_t *code = exits_code(b->k->m, r->start, &avail);
-
-		for (uint64_t at = r->start;
-		     at < r->end && exits_step(code + (at - r->start), (size_t)(r->end - at), at,
-		                               b->k->m->fixed, &mem, &s);
-		     at += s.len)
-			if (s.base >= 0 && !has_cfi(b, at) && exits_depth_touches(d, &s))
-				b->fn->flags |= PLAN_FN_TOUCHES;
-	}
-}
-
 /* The depths that no CFI tells, by counting. */
 static int check_depths(struct body *b)
 {
@@ -406,15 +379,15 @@ static int check_depths(struct body *b)
 	int r = exits_depth_new(&d, b->k, b->fn->start, b->region, b->nr);
 
 	for (uint32_t i = 0; !r && i < b->fn->nr_exits; i++) {
-		if (has_cfi(b, way[i].addr))
+		if (exits_has_cfi(b->k, way[i].addr))
 			continue;
 		if (!exits_depth_at(d, way[i].addr, &depth))
 			give_up(b, PLAN_EXITS_NO_CFI, way[i].addr);
 		else if (depth)
 			give_up(b, PLAN_EXITS_DEPTH, way[i].addr);
 	}
-	if (!r && !b->fn->why)
-		count_touches(b, d);
+	if (!r && !b->fn->why && exits_depth_touches(d))
+		b->fn->flags |= PLAN_FN_TOUCHES;
 	exits_depth_free(d);
 	return r;
 }
@@ -443,6 +416,19 @@ static int add_ranges(struct body *b)
 	return 0;
 }
 
+static void move_entry(struct body *b)
+{
+	uint64_t entry;
+
+	if (!(b->fn->flags & PLAN_FN_LOOPS) || b->nr != 1 || b->fn->flags & PLAN_FN_SWITCH)
+		return;
+	entry = exits_behind_check(b->k, &b->k->t->region[b->region[0]]);
+	if (!entry)
+		return;
+	b->fn->entry = entry;
+	b->fn->flags &= (uint8_t)~PLAN_FN_LOOPS;
+}
+
 static int keep(struct body *b)
 {
 	struct plan_way_out *way;
@@ -453,7 +439,8 @@ static int keep(struct body *b)
 	}
 	way = b->k->x->way + b->fn->first;
 	qsort(way, b->fn->nr_exits, sizeof(*way), by_addr);
-	b->fn->nr_no_room = exits_room(b->k, b->fn->start, way, b->fn->nr_exits);
+	move_entry(b);
+	b->fn->nr_no_room = exits_room(b->k, b->fn->entry, way, b->fn->nr_exits);
 	return add_ranges(b);
 }
 

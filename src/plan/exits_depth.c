@@ -181,7 +181,15 @@ bool exits_depth_at(const struct exits_depth *d, uint64_t addr, int64_t *depth)
 	return true;
 }
 
-bool exits_depth_touches(const struct exits_depth *d, const struct step *s)
+bool exits_has_cfi(const struct exits_maker *k, uint64_t pc)
+{
+	unsigned int reg;
+	int64_t off;
+
+	return k->req->cfa && k->req->cfa(k->m->arg, pc, &reg, &off);
+}
+
+static bool is_return_address(const struct exits_depth *d, const struct step *s)
 {
 	const struct depth *at = depth_of(d, s->addr);
 	const int32_t from = !at                    ? UNKNOWN
@@ -190,4 +198,23 @@ bool exits_depth_touches(const struct exits_depth *d, const struct step *s)
 	                                            : UNKNOWN;
 
 	return from != UNKNOWN && from != UNSEEN && s->disp == from;
+}
+
+bool exits_depth_touches(const struct exits_depth *d)
+{
+	for (unsigned int i = 0; i < d->nr; i++) {
+		const struct plan_region *r = &d->k->t->region[d->region[i]];
+		struct step_memory mem = { 0 };
+		struct step s;
+		size_t avail;
+		const uint8_t *code = exits_code(d->k->m, r->start, &avail);
+
+		for (uint64_t at = r->start;
+		     at < r->end && exits_step(code + (at - r->start), (size_t)(r->end - at), at,
+		                               d->k->m->fixed, &mem, &s);
+		     at += s.len)
+			if (s.base >= 0 && !exits_has_cfi(d->k, at) && is_return_address(d, &s))
+				return true;
+	}
+	return false;
 }

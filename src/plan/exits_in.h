@@ -105,8 +105,9 @@ int exits_depth_new(struct exits_depth **ret, const struct exits_maker *k, uint6
 void exits_depth_free(struct exits_depth *d);
 /* False: not known, or never reached. */
 bool exits_depth_at(const struct exits_depth *d, uint64_t addr, int64_t *depth);
-/* Is the operand the return address? */
-bool exits_depth_touches(const struct exits_depth *d, const struct step *s);
+/* Is the return address anywhere an operand, where there is no CFI? */
+bool exits_depth_touches(const struct exits_depth *d);
+bool exits_has_cfi(const struct exits_maker *k, uint64_t pc);
 
 struct plan_exits {
 	struct plan_function *fn;
@@ -117,7 +118,10 @@ struct plan_exits {
 	size_t nr_ranges, room_ranges;
 };
 
-/* Finds a window for each exit of the function at start; how many have none (exits_room.c). */
+/* The entry of a function that begins again behind a check; 0: it isn't one (exits_check.c). */
+uint64_t exits_behind_check(const struct exits_maker *k, const struct plan_region *r);
+/* Finds a window for each exit of the function with that entry; how many have none (exits_room.c).
+ */
 uint32_t exits_room(const struct exits_maker *k, uint64_t start, struct plan_way_out *way,
                     uint32_t n);
 /* Finds out about the function at fn->start, which begins in a region.  -ENOMEM */

@@ -56,7 +56,7 @@ enum plan_return_why {
 struct plan_return_request {
 	const struct plan_function *fn; /* NULL: no function is known to begin there */
 	uint8_t want;                   /* enum plan_mechanism, NONE: the best one */
-	uint8_t entry;                  /* enum plan_window_why at the entry */
+	uint8_t entry;                  /* enum plan_window_why at fn's entry, or there */
 	/*
 	 * Nothing may change the return address: the function returns twice or
 	 * reads it, or somebody checks or moves it, as Go does.  For the caller to

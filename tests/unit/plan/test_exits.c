@@ -495,6 +495,40 @@ static void a_function_that_jumps_to_its_start_is_marked(void **state)
 	assert_int_equal(fn(0)->nr_exits, 1);
 }
 
+static void a_function_that_begins_again_behind_a_check_is_entered_behind_that(void **state)
+{
+	/* 0 cmp 16(%r14),%rsp; 4 jbe 8; 6 nop; 7 ret; 8 call 16; 13 jmp 0; 15 hlt | 16 ret */
+	static const uint8_t good[] = { 0x49, 0x3b, 0x66, 0x10, 0x76, 2,    0x90, 0xc3, 0xe8,
+		                        3,    0,    0,    0,    0xeb, 0xf1, 0xf4, 0xc3 };
+	static const struct {
+		uint8_t at, byte;
+	} bad[] = {
+		{ 7, 0x90 },  /* falls into the second part */
+		{ 5, 3 },     /* the branch leads into an instruction: all is another code */
+		{ 14, 0xf3 }, /* jumps behind the cmp */
+		{ 8, 0xb8 },  /* doesn't call */
+		{ 4, 0xeb },  /* doesn't branch */
+	};
+
+	toy_code(&toy, good, sizeof(good));
+	named(0, 16);
+	named(16, 17);
+	make();
+	assert_int_equal(fn(0)->entry, CODE_AT + 6);
+	assert_int_equal(fn(0)->flags, 0);
+	assert_int_equal(fn(0)->nr_exits, 1);
+	assert_int_equal(fn(16)->entry, CODE_AT + 16);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		done(state);
+		toy_code(&toy, good, sizeof(good));
+		toy.code[bad[i].at] = bad[i].byte;
+		named(0, 16);
+		named(16, 17);
+		make();
+		assert_int_equal(fn(0)->entry, CODE_AT);
+	}
+}
+
 static void a_window_for_an_exit_begins_before_it_or_ends_in_filler(void **state)
 {
 	/* 0 nop5; 5 pop x4; 9 ret | 10 nop5; 15 ret; nopl (8) | 24 nop5; 29 je 31; 31 ret | 32 ret
@@ -628,6 +662,7 @@ int main(void)
 		T(a_nameless_piece_that_only_one_function_enters_is_a_part_of_it),
 		T(a_function_that_touches_its_return_address_is_marked),
 		T(a_function_that_jumps_to_its_start_is_marked),
+		T(a_function_that_begins_again_behind_a_check_is_entered_behind_that),
 		T(a_window_for_an_exit_begins_before_it_or_ends_in_filler),
 		T(a_window_is_extended_up_to_an_exit_that_nothing_else_leads_to),
 		T(an_exit_in_the_window_of_the_entry_shares_it),

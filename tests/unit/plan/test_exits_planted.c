@@ -177,11 +177,11 @@ static bool plant(struct counted *fn, const struct plan_function *f, uint64_t ad
 			dr.site[k] = new_place(fn, at, true);
 		}
 		/* A function of one instruction: its entry is its exit. */
-		if (at == f->start && dr.site[k])
+		if (at == f->entry && dr.site[k])
 			return false;
-		if (at == f->start) {
+		if (at == f->entry) {
 			dr.probes |= 1;
-			dr.site[0] = new_place(fn, f->start, false);
+			dr.site[0] = new_place(fn, f->entry, false);
 		}
 	}
 	dr.code = wr.code;
@@ -212,11 +212,11 @@ static bool is_taken_in(const struct plan_function *f, const struct plan_functio
 /* By the choice, and not in one instruction. */
 static bool wants(const struct plan_function *f)
 {
-	struct plan_return_request req = { .fn = f, .entry = exits_entry(&p.e, f->start) };
+	struct plan_return_request req = { .fn = f, .entry = exits_entry(&p.e, f->entry) };
 	struct plan_return r;
 
 	return plan_return(&req, &r) && r.by == PLAN_BY_EXIT && r.why == PLAN_RETURN_FEW &&
-	       !req.entry && plan_exits_ways(p.e.x, f)->addr != f->start;
+	       !req.entry && plan_exits_ways(p.e.x, f)->addr != f->entry;
 }
 
 static void plant_function(const struct plan_function *f, enum kind kind)
@@ -224,11 +224,11 @@ static void plant_function(const struct plan_function *f, enum kind kind)
 	const struct plan_way_out *w = plan_exits_ways(p.e.x, f);
 	struct counted *fn = &p.fn[p.nr_fns++];
 
-	fn->start = f->start;
-	if (!plant(fn, f, f->start))
+	fn->start = f->entry;
+	if (!plant(fn, f, f->entry))
 		abort();
 	for (uint32_t i = 0; i < f->nr_exits; i++) {
-		bool again = w[i].window == f->start;
+		bool again = w[i].window == f->entry;
 
 		for (uint32_t k = 0; k < i; k++)
 			again |= w[k].window == w[i].window;

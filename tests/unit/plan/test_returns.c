@@ -294,7 +294,7 @@ static void each_function_of_real_libraries_has_a_mechanism(void **state)
 			struct plan_return_request req = { .fn = &fn[k] };
 			struct plan_return r;
 
-			req.entry = exits_entry(&e, fn[k].start);
+			req.entry = exits_entry(&e, fn[k].entry);
 			plan_return(&req, &r);
 			by[r.by]++;
 			why[r.why]++;
