@@ -227,18 +227,21 @@ static int run_tiny_stack(void *arg)
 	char *p = mmap(NULL, 3 * 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	mprotect(p + 4096, 4096, PROT_READ | PROT_WRITE);
-	__asm__ volatile("mov %0, %%rsp\n1:	jmp 1b" : : "r"(p + 4096 + 192));
+	__asm__ volatile("mov %0, %%rsp\n	movq $1, (%1)\n1:	jmp 1b"
+	                 :
+	                 : "r"(p + 4096 + 192), "r"(arg));
 	return 0;
 }
 
 static void scratch_is_mapped_where_the_stack_has_no_room(void **state)
 {
-	pid_t pid = child(run_tiny_stack, NULL);
+	volatile long *ready = shared_page();
+	pid_t pid = child(run_tiny_stack, (void *)ready);
 	struct inject *t = opened(pid);
 	char text[8];
 	uint64_t at;
 
-	nap_ms(50);
+	await_word(ready, 1);
 	seized(t);
 	begun(t);
 	at = inject_scratch(t, 4000);
@@ -518,12 +521,12 @@ static void without_privilege_a_seccomp_filter_is_respected(void **state)
 
 static void registers_set_at_the_stop_are_those_it_goes_on_with(void **state)
 {
-	volatile long *stop = shared_page();
-	pid_t pid = child(run_tiny_stack, NULL);
+	volatile long *ready = shared_page();
+	pid_t pid = child(run_tiny_stack, (void *)ready);
 	struct inject *t = opened(pid);
 	struct user_regs_struct regs;
 
-	nap_ms(20);
+	await_word(ready, 1);
 	seized(t);
 	regs = inject_thread_at(t, 0)->regs;
 	regs.r15 = 0x1234;
@@ -537,7 +540,7 @@ static void registers_set_at_the_stop_are_those_it_goes_on_with(void **state)
 	assert_int_equal(inject_thread_at(t, 0)->regs.r15, 0x1234);
 	inject_close(t);
 	child_kill(pid);
-	munmap((void *)stop, 4096);
+	munmap((void *)ready, 4096);
 }
 
 int main(void)
