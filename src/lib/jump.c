@@ -306,10 +306,10 @@ static void poke_back(const struct lib_site *s, struct poke *v)
 	both_forms(s, v->to, v->from);
 }
 
-/* After that poke.  -EINVAL: what is there isn't ours any more. */
+/* After that poke.  -EINVAL, -EIO: what is there isn't ours any more, or nothing is. */
 static int taken_back(struct lib_site *s, int ret, struct err *err)
 {
-	if (ret && ret != -EINVAL)
+	if (ret && ret != -EINVAL && ret != -EIO)
 		return err_set(err, ret, "cannot write text through /proc/self/mem: %s",
 		               strerror(-ret));
 	publish(s, NULL);
@@ -348,6 +348,17 @@ int jump_take_back_all(struct err *err)
 		}
 	}
 	return ret;
+}
+
+bool jump_or_trap_is_there(const struct lib_site *s)
+{
+	const struct lib_site *at = s->head ? s->head : s;
+	uint8_t now[LIB_JUMP_SIZE];
+
+	if (s->head)
+		return !own_read(at->addr, now, sizeof(now)) &&
+		       !memcmp(now, at->over->jump, sizeof(now));
+	return !own_read(at->addr, now, 1) && now[0] == POKE_INT3;
 }
 
 void jump_forget(struct lib_site *s)

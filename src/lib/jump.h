@@ -29,6 +29,8 @@ void jump_cancel(struct lib_site *s);
 int jump_take_back(struct lib_site *head, struct err *err);
 /* All there are, in few steps. */
 int jump_take_back_all(struct err *err);
+/* Is what an armed site has written still in memory?  Its library may have come again. */
+bool jump_or_trap_is_there(const struct lib_site *s);
 /* The code is gone or another one: nothing to put back. */
 void jump_forget(struct lib_site *s);
 /* Write the jumps of these heads; one that fails keeps the base form, with why set. */

@@ -275,6 +275,10 @@ int site_get(uint64_t addr, bool post, struct lib_site **ret, struct err *err)
 	struct lib_site *s = site_find(addr);
 	int r = 0;
 
+	if (s && s->armed && !jump_or_trap_is_there(s)) {
+		jump_forget(s);
+		s->armed = false;
+	}
 	if (!s)
 		r = new_site(addr, post, &s, err);
 	else if (!same_code(s)) {

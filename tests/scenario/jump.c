@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The jump form: what a handler sees and may do in it, when it comes and when it goes. */
+#include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -551,6 +552,61 @@ static void a_fault_in_the_copy_is_at_the_programs_address(void **state)
 	unregister_kprobe(&kp);
 }
 
+static bool is_mapped(const char *name)
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	char line[512];
+	bool found = false;
+
+	while (fgets(line, sizeof(line), maps))
+		found = found || strstr(line, name);
+	fclose(maps);
+	return found;
+}
+
+/* Most often it comes to where it was, with its own bytes. */
+static void a_library_may_go_and_come_under_a_jump(void **state)
+{
+	struct kprobe kp = { .pre_handler = pre };
+	unsigned long (*bound)(unsigned long);
+	unsigned long round;
+	void *lib;
+
+	for (round = 1; round <= 3; round++) {
+		lib = dlopen("libz.so.1", RTLD_NOW);
+		if (!lib) {
+			print_message("skip: there is no libz.so.1\n");
+			skip();
+		}
+		bound = (unsigned long (*)(unsigned long))dlsym(lib, "compressBound");
+		assert_non_null(bound);
+		kp.addr = (kprobe_opcode_t *)bound;
+		plant(&kp);
+		has_jump(&kp);
+		assert_int_equal(bound(100), 113);
+		assert_int_equal(pre_hits, round);
+		dlclose(lib);
+		assert_false(is_mapped("/libz.so"));
+		if (round < 3)
+			unregister_kprobe(&kp);
+	}
+	/* Here it comes again before the probe is gone. */
+	lib = dlopen("libz.so.1", RTLD_NOW);
+	bound = (unsigned long (*)(unsigned long))dlsym(lib, "compressBound");
+	assert_int_equal(bound(100), 113);
+	assert_int_equal(pre_hits, 3);
+	unregister_kprobe(&kp);
+	kp.addr = (kprobe_opcode_t *)bound;
+	plant(&kp);
+	has_jump(&kp);
+	assert_int_equal(bound(100), 113);
+	assert_int_equal(pre_hits, 4);
+	unregister_kprobe(&kp);
+	assert_int_equal(bound(100), 113);
+	assert_int_equal(pre_hits, 4);
+	dlclose(lib);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, reset, untouched)
 
 int main(int argc, char **argv)
@@ -570,6 +626,7 @@ int main(int argc, char **argv)
 		T(what_cannot_be_a_jump_says_why),
 		T(a_forked_child_runs_through_jumps_unreported),
 		T(a_fault_in_the_copy_is_at_the_programs_address),
+		T(a_library_may_go_and_come_under_a_jump),
 	};
 
 	if (argc > 1)
