@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/jump.h"
 #include "lib/lib.h"
 #include "patch/survey.h"
 
@@ -233,16 +234,17 @@ static void unlink_all(struct ukp_fprobe *f)
 	own_batch_end();
 }
 
-static int link_place(struct ukp_fprobe *f, struct sym_proc *sym, uint64_t addr, struct err *err)
+static int link_place(struct ukp_fprobe *f, uint64_t addr, struct err *err)
 {
 	struct ukp_fplace *p = &f->place[f->nr];
 	struct lib_site *s;
-	int ret = kprobe_check_memory(sym, addr, err);
+	int ret = site_get(addr, false, &s, err);
 
-	if (!ret)
-		ret = site_get(addr, false, &s, err);
 	if (ret)
 		return ret;
+	/* The site has what the file has. */
+	if (!s->armed && !jump_text_is(addr, s->site->orig, s->site->len))
+		return err_set(err, -EINVAL, "the bytes at %#lx differ from the file's", addr);
 	*p = (struct ukp_fplace){ .next = s->fprobes, .f = f, .site = s };
 	__atomic_store_n(&s->fprobes, p, __ATOMIC_RELEASE);
 	ret = site_update(s, err);
@@ -282,7 +284,7 @@ static int plant(struct ukp_fprobe **ret_f, struct fprobe *fp, struct gather *g,
 	*ret_f = f;
 	own_batch_begin();
 	for (i = 0; i < g->nr && !ret; i++) {
-		ret = link_place(f, g->sym, g->addr[i], err);
+		ret = link_place(f, g->addr[i], err);
 		if (ret == -EINVAL && some) {
 			refuse(g, "its code in memory is not that of its file");
 			ret = 0;

@@ -7,6 +7,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "engine/arch.h"
 #include "engine/rethook.h"
 #include "engine/signal.h"
 #include "lib/lib.h"
@@ -51,6 +54,7 @@ struct slots *own_slots(void)
  * parent's memory.  (A child that is born in a batch never comes here.)
  */
 static int batch_fd = -1;
+static bool batch_copies; /* reads are plain, our fault handler catches what goes away */
 
 static int own_mem(uint64_t addr, void *buf, size_t len, bool write)
 {
@@ -59,7 +63,6 @@ static int own_mem(uint64_t addr, void *buf, size_t len, bool write)
 
 	if (fd < 0)
 		fd = open("/proc/self/mem", (write ? O_RDWR : O_RDONLY) | O_CLOEXEC);
-
 	if (fd < 0)
 		return -errno;
 	n = write ? pwrite(fd, buf, len, (off_t)addr) : pread(fd, buf, len, (off_t)addr);
@@ -78,9 +81,21 @@ void own_sync(void)
 	unsynced = false;
 }
 
+/* Does our handler get this thread's faults? */
+static bool catches_faults(void)
+{
+	sigset_t blocked;
+
+	return ukp_lib_ctl && (ukp_lib_ctl->taken & 1ull << (SIGSEGV - 1)) &&
+	       (ukp_lib_ctl->taken & 1ull << (SIGBUS - 1)) &&
+	       !pthread_sigmask(SIG_SETMASK, NULL, &blocked) && !sigismember(&blocked, SIGSEGV) &&
+	       !sigismember(&blocked, SIGBUS);
+}
+
 void own_batch_begin(void)
 {
 	batch_fd = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
+	batch_copies = catches_faults();
 }
 
 void own_batch_end(void)
@@ -88,11 +103,15 @@ void own_batch_end(void)
 	if (batch_fd >= 0)
 		close(batch_fd);
 	batch_fd = -1;
+	batch_copies = false;
 	own_sync();
 }
 
 int own_read(uint64_t addr, void *buf, size_t len)
 {
+	/* What may be executed only is left to the kernel, too. */
+	if (batch_copies && !ukp_arch_copy(buf, (void *)addr, len))
+		return 0;
 	return own_mem(addr, buf, len, false);
 }
 
