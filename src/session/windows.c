@@ -347,10 +347,12 @@ size_t windows_next(struct target *t, struct windows *ws, struct window **v)
 		pages += n == 1 || w->text >> 12 != last;
 		last = w->text >> 12;
 	}
-	/* What isn't there can't be led to. */
+	/* What isn't there can't be led to, nor found again. */
 	if (cover_end(t, &ws->cover)) {
-		for (i = 0; i < n; i++)
+		for (i = 0; i < n; i++) {
 			cover_drop(v[i], "its detour cannot be written");
+			v[i]->len = 0;
+		}
 		return 0;
 	}
 	for (i = 0; i < n; i++)
