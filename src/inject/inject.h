@@ -47,6 +47,7 @@ struct inject_thread {
 int inject_open(struct inject **ret, pid_t pid, struct err *err);
 void inject_close(struct inject *t); /* releases if held */
 pid_t inject_pid(const struct inject *t);
+pid_t inject_live_tid(const struct inject *t); /* the leader unless it has ended; 0: none */
 
 /*
  * Stop every thread, those born meanwhile too.  -EBUSY: another tracer (named

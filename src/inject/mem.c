@@ -163,6 +163,11 @@ pid_t inject_pid(const struct inject *t)
 	return t->pid;
 }
 
+pid_t inject_live_tid(const struct inject *t)
+{
+	return proc_live_tid(t->pid);
+}
+
 int inject_mem_fd(const struct inject *t)
 {
 	return t->mem_fd;

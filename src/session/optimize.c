@@ -24,6 +24,7 @@
 #define REST_US 1000
 
 struct optimizer {
+	bool shared; /* another process runs in the target's memory */
 	struct modules *modules;
 	struct windows *windows;
 	bool fresh;         /* what is armed has changed since the last kick */
@@ -181,6 +182,10 @@ enum optimize_left optimize_on(struct target *t)
 	 */
 	if (n > MANY)
 		usleep(REST_US);
+	/* It would run on while jumps are written. */
+	o->shared = target_shares_memory(t);
+	if (o->shared)
+		return OPTIMIZE_LATER;
 	if (target_hold(t, &err))
 		return t->dead ? OPTIMIZE_DONE : OPTIMIZE_LATER;
 	ret = grace_settle(t, &o->grace, &err);
@@ -262,10 +267,11 @@ const char *optimize_form(const struct target *t, const struct site *s)
 	if (s->jumped)
 		return "jump";
 	snprintf(text, sizeof(text), "int3: %s",
-	         s->base           ? s->base
-	         : site_is_ours(s) ? "ukprobes has a probe of its own there"
-	         : t->optimizer    ? "the jump is on its way"
-	                           : "optimization is off");
+	         s->base                ? s->base
+	         : site_is_ours(s)      ? "ukprobes has a probe of its own there"
+	         : !t->optimizer        ? "optimization is off"
+	         : t->optimizer->shared ? "another process shares the memory"
+	                                : "the jump is on its way");
 	return text;
 }
 

@@ -380,6 +380,8 @@ int target_attach(struct target **ret_t, pid_t pid, struct inject *held, struct 
 	if (!ret)
 		ret = target_prepare(t, err);
 	if (!ret)
+		ret = target_check_shared(t, err);
+	if (!ret)
 		ret = enter(t, err);
 	/* Without it, breakpoints stay: slower, not wrong. */
 	if (!ret)

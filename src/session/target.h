@@ -8,6 +8,7 @@
  *	bring.c    what it takes hold of then
  *	inside.c   threads inside our code
  *	grace.c    what all threads have seen
+ *	shared.c   other processes in its memory
  *	leave.c    the way out, from nothing but what lies in the target
  *	probe.c    from a line of text to a checked probe
  *	plant.c    sites, slots, actions
@@ -201,6 +202,10 @@ void target_populate(struct target *t, size_t len);
 /* What lies there, and the same for the agent. */
 void *target_at(struct target *t, uint32_t off);
 
+/* Does another process run in its memory, which no stop stops? */
+bool target_shares_memory(const struct target *t);
+/* -EOPNOTSUPP: one that a breakpoint would kill.  Waits a moment for it to go. */
+int target_check_shared(struct target *t, struct err *err);
 /*
  * Has each thread been seen outside the engine since grace_start()?  Whatever
  * was published before that, all that are inside now have seen.  So it ends
