@@ -127,7 +127,7 @@ check:
 	@$(MAKE) --no-print-directory -s -j2 WERROR=-Werror SAN=1 O=$(O)/san san-tests
 	@$(MAKE) --no-print-directory -s -j2 WERROR=-Werror CC=clang SAN=fuzz O=$(O)/fuzz fuzzers
 	@O=$(O) FUZZ_SECONDS=$(FUZZ_SECONDS) tests/run.sh $(lint) $(unit_bin) \
-		$(patsubst $(O)/%,$(O)/san/%,$(san_bin)) tests/fuzz/run.sh $(scenario_bin) $(e2e)
+		$(patsubst $(O)/%,$(O)/san/%,$(san_bin)) tests/fuzz/run.sh $(scenario_bin) $(e2e) tests/torture/quick.sh
 
 .PHONY: check
 
@@ -154,16 +154,14 @@ bench:
 
 .PHONY: bench
 
-# The long ones: the same scripts with their full counts.
+# A probe on every instruction of whole modules, and the long runs of other tests:
+# tests/torture/long.list names them.
+torture_bin := $(sort $(subst $$O,$(O),$(filter $$O/%,$(shell cat tests/torture/long.list))))
+
 torture:
-	@scripts/deps.sh build demo check
-	@$(MAKE) --no-print-directory -s -j2 all
-	@O=$(O) E2E_LONG=1 LIMIT=3600 tests/run.sh $(e2e)
-	@$(MAKE) --no-print-directory -s $(O)/tests/scenario/toggle
-	@O=$(O) TOGGLES=1000000 LIMIT=14400 tests/run.sh $(O)/tests/scenario/toggle
-	@$(MAKE) --no-print-directory -s $(O)/tests/unit/plan/test_differential $(O)/tests/unit/plan/test_pcmap_steps
-	@O=$(O) UKP_TEST_CASES=1000000 LIMIT=14400 tests/run.sh $(O)/tests/unit/plan/test_differential
-	@O=$(O) UKP_TEST_CASES=100000 LIMIT=14400 tests/run.sh $(O)/tests/unit/plan/test_pcmap_steps
+	@scripts/deps.sh build demo check torture
+	@$(MAKE) --no-print-directory -s -j2 all $(torture_bin)
+	@O=$(O) tests/torture/run.sh
 
 clean:
 	rm -rf $(O)

@@ -3,6 +3,11 @@
 module libc
 
 awk 'BEGIN { srand(7); for (i = 0; i < 400; i++) printf "%d\t%s %.3f x%x\n", rand() * 1000, substr("quickbrownfoxjumps", rand() * 12 + 1, 5), rand() * 100, i * 77 }' | input table
+echo go | input go
+run -i "$HERE/libc.bash" bash bash -s one two three
+build user-of-libc libc.c gcc -O1 -w -pthread && run -i "$T/in.go" -m END-OF-RUN program "$BIN"
+[ -n "$QUICK" ] && return
+run -l program-launched "$BIN"
 run -i "$T/in.table" sort sort -k2,2 -k1,1n
 run -i "$T/in.table" sort-locale env LC_ALL=C.UTF-8 sort -f -u -t x -k 2
 run -i "$T/in.table" sed sed -E -e 's/([a-z]+) ([0-9.]+)/\2 \U\1/g; /^1/d; y/abc/xyz/; 3i\' -e 'inserted' -e '$!N; P; D'
@@ -11,9 +16,3 @@ run -i "$T/in.table" grep grep -nE '^[0-9]{2,3}.(qu|br)[^ ]* [0-9]+\.(.)\2'
 run -i "$T/in.table" tac tac
 run -i "$T/in.table" md5sum md5sum
 run -i "$T/in.table" numfmt numfmt --to=iec --field=1 --invalid=ignore
-run -i "$HERE/libc.bash" bash bash -s one two three
-
-echo go | input go
-build user-of-libc libc.c gcc -O1 -w -pthread &&
-	run -i "$T/in.go" -m END-OF-RUN program "$BIN" &&
-	run -l program-launched "$BIN"

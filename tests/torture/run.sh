@@ -3,7 +3,8 @@
 # run.sh [PROGRAM...]: a counting probe on every instruction of a module that can
 # be probed, under work that is wide; what the work says must be the same.
 #
-# PROGRAM names a file beside this one that states the work, all by default:
+# PROGRAM names a file beside this one that states the work.  Without one all are
+# run, and then what long.list names.
 #
 #	module NAME		what is probed from here on: a row of the table
 #	run [OPTION...] TITLE CMD...	once without and once with probes
@@ -331,7 +332,25 @@ run()
 	end_all
 }
 
-[ $# -gt 0 ] || set -- $(cd "$HERE" && ls ./*.sh | sed 's|^\./||; s|\.sh$||' | grep -vx run)
+# ENV... PROGRAM...: the long runs of other tests, whose totals are added.
+long()
+{
+	local word env=() programs=() p f
+
+	for word in "$@"; do
+		case $word in
+		*=*) env+=("$word") ;;
+		*) programs+=("$word") ;;
+		esac
+	done
+	env O="$O" LIMIT=14400 "${env[@]}" tests/run.sh "${programs[@]}" | tee "$T/long"
+	read -r p f <<<"$(sed -n '$s/^\([0-9]*\) passed, \([0-9]*\) failed.*/\1 \2/p' "$T/long")"
+	passed=$((passed + ${p:-0}))
+	failed=$((failed + ${f:-1}))
+}
+
+[ $# -gt 0 ] && ALL= || ALL=1
+[ $# -gt 0 ] || set -- $(cd "$HERE" && ls ./*.sh | sed 's|^\./||; s|\.sh$||' | grep -vx -e run -e quick)
 for program in "$@"; do
 	echo "== $program"
 	MODULE=
@@ -339,5 +358,11 @@ for program in "$@"; do
 	. "$HERE/$program.sh"
 	row
 done
+if [ -n "$ALL" ]; then
+	while read -r line; do
+		# shellcheck disable=SC2086
+		case $line in '' | '#'*) ;; *) long ${line//\$O/$O} </dev/null ;; esac
+	done <tests/torture/long.list
+fi
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ] && [ $passed -gt 0 ]
