@@ -2,7 +2,8 @@
 /*
  * The first timer with SIGEV_THREAD makes libc start a thread that blocks all
  * signals, as do all that this one starts.  One that is there at an attach is
- * opened (bring.c); one that comes later dies at a breakpoint.
+ * opened (bring.c); one that comes later dies at a breakpoint.  The threads of
+ * aio come and go.
  *
  * A handler on an alternate stack that meets a breakpoint needs room for the
  * frames of two signals there.  Only of the thread that acts for us at an attach
@@ -47,6 +48,11 @@ const char *hazard_find(struct sym_proc *p, pid_t pid, uint64_t altstack)
 		       "a handler that runs there kills it -> probe nothing that its signal "
 		       "handlers call, or have it take SIGSTKSZ bytes";
 
+	for (i = 0; i < sym_nr_modules(p); i++)
+		if (sym_module_has_aio(sym_module_at(p, i)))
+			return "it may use libc's aio, whose threads block all signals: one "
+			       "started while probes are in dies at a breakpoint -> probe nothing "
+			       "that such a thread calls";
 	for (i = 0; i < sym_nr_modules(p); i++)
 		if (sym_module_has_timers(sym_module_at(p, i)))
 			break;

@@ -213,3 +213,8 @@ bool sym_module_has_timers(struct sym_module *m)
 {
 	return module_symbols(m)->timers;
 }
+
+bool sym_module_has_aio(struct sym_module *m)
+{
+	return module_symbols(m)->aio;
+}

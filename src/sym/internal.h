@@ -97,6 +97,7 @@ struct symtab {
 	unsigned int nr_strtabs;
 	uint64_t name_bytes; /* looked at so far: the bound of the work on names */
 	bool timers;         /* imports timer_create */
+	bool aio;            /* imports aio_read or the like */
 };
 
 struct fdes {

@@ -55,6 +55,8 @@ uint64_t sym_module_bias(const struct sym_module *m); /* runtime - link-time add
 bool sym_module_is_exe(const struct sym_module *m);
 /* Does it call libc's timer_create?  Unknown (false) of a static program. */
 bool sym_module_has_timers(struct sym_module *m);
+/* The same of aio_read, lio_listio, getaddrinfo_a and their like. */
+bool sym_module_has_aio(struct sym_module *m);
 /* Where a section of that name lies in memory; false: it has none. */
 bool sym_section(const struct sym_module *m, const char *name, uint64_t *start, uint64_t *end);
 /* Is addr inside a static branch (<ukprobes/jump_label.h>), which its program rewrites? */

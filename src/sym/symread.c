@@ -112,14 +112,27 @@ static const char *version_of(const struct table *tab, uint64_t i, bool *old)
 	return tab->version && v < MAX_VERSIONS ? tab->version[v] : NULL;
 }
 
-static bool is_timer_create(const struct table *tab, const Elf64_Sym *s)
+static bool imports(const struct table *tab, const Elf64_Sym *s, const char *name)
 {
-	static const char name[] = "timer_create";
 	const char *at = tab->str + s->st_name;
+	size_t len = strlen(name);
 
-	return s->st_shndx == SHN_UNDEF && tab->str_size - s->st_name >= sizeof(name) &&
-	       !memcmp(at, name, sizeof(name) - 1) &&
-	       (!at[sizeof(name) - 1] || at[sizeof(name) - 1] == '@');
+	return s->st_shndx == SHN_UNDEF && tab->str_size - s->st_name > len &&
+	       !memcmp(at, name, len) && (!at[len] || at[len] == '@');
+}
+
+/* Each of them has libc start a thread that does the work. */
+static bool imports_aio(const struct table *tab, const Elf64_Sym *s)
+{
+	static const char *const names[] = { "aio_read",    "aio_read64",   "aio_write",
+		                             "aio_write64", "aio_fsync",    "aio_fsync64",
+		                             "lio_listio",  "lio_listio64", "getaddrinfo_a" };
+	size_t i;
+
+	for (i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (imports(tab, s, names[i]))
+			return true;
+	return false;
 }
 
 /* False: no more memory or patience. */
@@ -131,7 +144,8 @@ static bool add(struct symtab *t, const struct table *tab, uint64_t i)
 
 	if (s->st_name >= tab->str_size)
 		return true;
-	t->timers |= is_timer_create(tab, s);
+	t->timers |= imports(tab, s, "timer_create");
+	t->aio |= imports_aio(tab, s);
 	if (!classify(tab, s, &new))
 		return true;
 	ph = image_segment(tab->main, s->st_value);

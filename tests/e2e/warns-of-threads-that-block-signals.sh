@@ -36,6 +36,18 @@ verified "$PID" || fail "late: $(cat "$T/verify")"
 say go
 await '^fired'
 
+build aio dynamic gcc
+start "$BIN"
+"$UKP" doctor -p "$PID" >"$T/doctor" || fail "doctor: $(cat "$T/doctor")"
+grep -q "^warn  threads .*aio.* -> " "$T/doctor" || fail "aio: $(cat "$T/doctor")"
+trace_start 1 'p work'
+eq "$(grep -c "^ukprobe: warning: .*aio.* -> " "$T/err")" 1 "aio: warnings"
+say go
+await '^read 4'
+trace_end
+eq "$HITS" 1 "aio: hits"
+verified "$PID" || fail "aio: $(cat "$T/verify")"
+
 build counter dynamic gcc
 start "$BIN" 1 1
 trace_start 1 'p work'

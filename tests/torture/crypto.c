@@ -62,7 +62,8 @@ static void digest(EVP_MD *md, void *arg)
 		n = 0;
 		if (EVP_DigestInit_ex2(c, md, NULL) && EVP_DigestUpdate(c, data, sizes[i]) &&
 		    EVP_DigestUpdate(c, data, sizes[i] / 3))
-			EVP_MD_get_flags(md) & EVP_MD_FLAG_XOF ? EVP_DigestFinalXOF(c, got, n = 40) : EVP_DigestFinal_ex(c, got, &n);
+			EVP_MD_get_flags(md) & EVP_MD_FLAG_XOF ? EVP_DigestFinalXOF(c, got, n = 40)
+							       : EVP_DigestFinal_ex(c, got, &n);
 		add(got, n);
 	}
 	EVP_MD_CTX_free(c);
@@ -86,16 +87,20 @@ static void cipher(EVP_CIPHER *ci, void *arg)
 			EVP_EncryptUpdate(c, NULL, &n, NULL, len);
 		if (EVP_CIPHER_get_flags(ci) & EVP_CIPH_FLAG_AEAD_CIPHER)
 			EVP_EncryptUpdate(c, NULL, &n, data, 20);
-		if (!EVP_EncryptUpdate(c, out, &n, data, len) || !EVP_EncryptFinal_ex(c, out + n, &m))
+		if (!EVP_EncryptUpdate(c, out, &n, data, len) ||
+		    !EVP_EncryptFinal_ex(c, out + n, &m))
 			continue;
 		add(out, n + m);
-		if (EVP_CIPHER_get_flags(ci) & EVP_CIPH_FLAG_AEAD_CIPHER && EVP_CIPHER_CTX_ctrl(c, EVP_CTRL_AEAD_GET_TAG, 16, tag) > 0)
+		if (EVP_CIPHER_get_flags(ci) & EVP_CIPH_FLAG_AEAD_CIPHER &&
+		    EVP_CIPHER_CTX_ctrl(c, EVP_CTRL_AEAD_GET_TAG, 16, tag) > 0)
 			add(tag, 16);
 		EVP_CIPHER_CTX_reset(c);
-		if (EVP_DecryptInit_ex2(c, ci, key, iv, NULL) && !(EVP_CIPHER_get_flags(ci) & EVP_CIPH_FLAG_AEAD_CIPHER)) {
+		if (EVP_DecryptInit_ex2(c, ci, key, iv, NULL) &&
+		    !(EVP_CIPHER_get_flags(ci) & EVP_CIPH_FLAG_AEAD_CIPHER)) {
 			len = n + m;
 			n = m = 0;
-			if (EVP_DecryptUpdate(c, back, &n, out, len) && EVP_DecryptFinal_ex(c, back + n, &m))
+			if (EVP_DecryptUpdate(c, back, &n, out, len) &&
+			    EVP_DecryptFinal_ex(c, back + n, &m))
 				add(back, n + m);
 		}
 		EVP_CIPHER_CTX_reset(c);
@@ -111,14 +116,16 @@ static void mac(EVP_MAC *m, void *arg)
 	size_t n = 0;
 
 	if (!strcmp(name, "CMAC") || !strcmp(name, "GMAC"))
-		p[0] = OSSL_PARAM_construct_utf8_string("cipher", !strcmp(name, "CMAC") ? "AES-128-CBC" : "AES-128-GCM", 0);
+		p[0] = OSSL_PARAM_construct_utf8_string(
+			"cipher", !strcmp(name, "CMAC") ? "AES-128-CBC" : "AES-128-GCM", 0);
 	if (!strcmp(name, "GMAC"))
 		p[1] = OSSL_PARAM_construct_octet_string("iv", iv, 12);
 	if (!strcmp(name, "HMAC"))
 		p[0] = OSSL_PARAM_construct_utf8_string("digest", "SHA384", 0);
 	for (size_t i = 0; i < NR(sizes); i++)
 		for (int k = 16; k <= 32; k += 16)
-			if (EVP_MAC_init(c, key, k, p) && EVP_MAC_update(c, data, sizes[i]) && EVP_MAC_final(c, out, &n, 64))
+			if (EVP_MAC_init(c, key, k, p) && EVP_MAC_update(c, data, sizes[i]) &&
+			    EVP_MAC_final(c, out, &n, 64))
 				add(out, n);
 	EVP_MAC_CTX_free(c);
 }
@@ -163,7 +170,8 @@ static void use_key(EVP_PKEY *k, const char *md, int same)
 	char *text;
 	int ok;
 
-	ok = EVP_DigestSignInit_ex(c, NULL, md, NULL, NULL, k, NULL) > 0 && EVP_DigestSign(c, out, &n, data, 100) > 0;
+	ok = EVP_DigestSignInit_ex(c, NULL, md, NULL, NULL, k, NULL) > 0 &&
+	     EVP_DigestSign(c, out, &n, data, 100) > 0;
 	if (ok && same)
 		add(out, n);
 	EVP_MD_CTX_reset(c);
@@ -177,7 +185,8 @@ static void use_key(EVP_PKEY *k, const char *md, int same)
 	EVP_PKEY *again = PEM_read_bio_PrivateKey(b, NULL, NULL, "pass");
 	printf(" same %d", again && EVP_PKEY_eq(k, again));
 	ok = PEM_write_bio_PUBKEY(b, k) && i2d_PrivateKey_bio(b, k) > 0;
-	printf(" public %d", EVP_PKEY_print_public(b, k, 1, NULL) && EVP_PKEY_print_private(b, k, 1, NULL) && ok);
+	printf(" public %d",
+	       EVP_PKEY_print_public(b, k, 1, NULL) && EVP_PKEY_print_private(b, k, 1, NULL) && ok);
 	printf(" %ld bits\n", (long)EVP_PKEY_get_bits(k) + (BIO_get_mem_data(b, &text) == 0));
 	EVP_PKEY_free(again);
 	BIO_free(b);
@@ -196,7 +205,9 @@ static void agree(EVP_PKEY *k)
 
 static void keys(void)
 {
-	static const char *const curves[] = { "P-256", "P-384", "P-521", "secp256k1", "P-224", "brainpoolP256r1", "sect283k1", "secp112r1", NULL };
+	static const char *const curves[] = { "P-256",     "P-384",     "P-521",
+		                              "secp256k1", "P-224",     "brainpoolP256r1",
+		                              "sect283k1", "secp112r1", NULL };
 	EVP_PKEY *k = EVP_PKEY_Q_keygen(NULL, NULL, "RSA", (size_t)1024);
 	EVP_PKEY_CTX *c = EVP_PKEY_CTX_new(k, NULL);
 	unsigned char *secret = out + 1000;
@@ -207,8 +218,12 @@ static void keys(void)
 	use_key(k, "SHA3-224", 0);
 	for (int pad = RSA_PKCS1_PADDING; pad <= RSA_PKCS1_OAEP_PADDING; pad++) {
 		n = m = 1000;
-		if (pad != RSA_NO_PADDING && pad != 2 && EVP_PKEY_encrypt_init(c) > 0 && EVP_PKEY_CTX_set_rsa_padding(c, pad) > 0 && EVP_PKEY_encrypt(c, secret, &n, data, 40) > 0 && EVP_PKEY_decrypt_init(c) > 0 && EVP_PKEY_CTX_set_rsa_padding(c, pad) > 0)
-			printf("  opened %d\n", EVP_PKEY_decrypt(c, out, &m, secret, n) > 0 && m == 40 && !memcmp(out, data, 40));
+		if (pad != RSA_NO_PADDING && pad != 2 && EVP_PKEY_encrypt_init(c) > 0 &&
+		    EVP_PKEY_CTX_set_rsa_padding(c, pad) > 0 &&
+		    EVP_PKEY_encrypt(c, secret, &n, data, 40) > 0 && EVP_PKEY_decrypt_init(c) > 0 &&
+		    EVP_PKEY_CTX_set_rsa_padding(c, pad) > 0)
+			printf("  opened %d\n", EVP_PKEY_decrypt(c, out, &m, secret, n) > 0 &&
+			                                m == 40 && !memcmp(out, data, 40));
 	}
 	EVP_PKEY_CTX_free(c);
 	EVP_PKEY_free(k);
@@ -222,9 +237,13 @@ static void keys(void)
 		EVP_PKEY_free(k);
 	}
 	for (int type = 0; type < 5; type++) {
-		static const int types[] = { EVP_PKEY_ED25519, EVP_PKEY_ED448, EVP_PKEY_X25519, EVP_PKEY_X448, EVP_PKEY_POLY1305 };
+		static const int types[] = { EVP_PKEY_ED25519, EVP_PKEY_ED448, EVP_PKEY_X25519,
+			                     EVP_PKEY_X448, EVP_PKEY_POLY1305 };
 
-		k = EVP_PKEY_new_raw_private_key(types[type], NULL, key, type == 1 ? 57 : type == 3 ? 56 : 32);
+		k = EVP_PKEY_new_raw_private_key(types[type], NULL, key,
+		                                 type == 1   ? 57
+		                                 : type == 3 ? 56
+		                                             : 32);
 		printf("raw %d\n", type);
 		if (!k)
 			continue;
@@ -236,9 +255,11 @@ static void keys(void)
 		use_key(k, "SM3", 0);
 	EVP_PKEY_free(k);
 	c = EVP_PKEY_CTX_new_from_name(NULL, "DH", NULL);
-	OSSL_PARAM p[] = { OSSL_PARAM_construct_utf8_string("group", "ffdhe2048", 0), OSSL_PARAM_construct_end() };
+	OSSL_PARAM p[] = { OSSL_PARAM_construct_utf8_string("group", "ffdhe2048", 0),
+		           OSSL_PARAM_construct_end() };
 	k = NULL;
-	if (EVP_PKEY_keygen_init(c) > 0 && EVP_PKEY_CTX_set_params(c, p) > 0 && EVP_PKEY_generate(c, &k) > 0)
+	if (EVP_PKEY_keygen_init(c) > 0 && EVP_PKEY_CTX_set_params(c, p) > 0 &&
+	    EVP_PKEY_generate(c, &k) > 0)
 		agree(k);
 	EVP_PKEY_free(k);
 	EVP_PKEY_CTX_free(c);
@@ -290,7 +311,19 @@ static void numbers(void)
 
 static X509 *certificate(EVP_PKEY *k)
 {
-	static const char *const ext[][2] = { { "basicConstraints", "critical,CA:TRUE,pathlen:2" }, { "keyUsage", "keyCertSign,digitalSignature,cRLSign" }, { "extendedKeyUsage", "serverAuth,emailProtection,1.2.3.4" }, { "subjectAltName", "DNS:example.org,IP:10.0.0.1,email:a@b.c,URI:http://x/,dirName:none" }, { "subjectKeyIdentifier", "hash" }, { "certificatePolicies", "1.2.3.4" }, { "nameConstraints", "permitted;DNS:.org" }, { "authorityInfoAccess", "OCSP;URI:http://o/" }, { "crlDistributionPoints", "URI:http://c/" }, { "nsComment", "comment" } };
+	static const char *const ext[][2] = {
+		{ "basicConstraints", "critical,CA:TRUE,pathlen:2" },
+		{ "keyUsage", "keyCertSign,digitalSignature,cRLSign" },
+		{ "extendedKeyUsage", "serverAuth,emailProtection,1.2.3.4" },
+		{ "subjectAltName",
+		  "DNS:example.org,IP:10.0.0.1,email:a@b.c,URI:http://x/,dirName:none" },
+		{ "subjectKeyIdentifier", "hash" },
+		{ "certificatePolicies", "1.2.3.4" },
+		{ "nameConstraints", "permitted;DNS:.org" },
+		{ "authorityInfoAccess", "OCSP;URI:http://o/" },
+		{ "crlDistributionPoints", "URI:http://c/" },
+		{ "nsComment", "comment" }
+	};
 	X509 *x = X509_new();
 	X509_NAME *n = X509_get_subject_name(x);
 	X509V3_CTX c;
@@ -299,7 +332,8 @@ static X509 *certificate(EVP_PKEY *k)
 	ASN1_INTEGER_set(X509_get_serialNumber(x), 12345);
 	ASN1_TIME_set_string(X509_getm_notBefore(x), "20200101000000Z");
 	ASN1_TIME_set_string(X509_getm_notAfter(x), "20991231235959Z");
-	X509_NAME_add_entry_by_txt(n, "CN", MBSTRING_UTF8, (const unsigned char *)"t\xc3\xb6rture", -1, -1, 0);
+	X509_NAME_add_entry_by_txt(n, "CN", MBSTRING_UTF8, (const unsigned char *)"t\xc3\xb6rture",
+	                           -1, -1, 0);
 	X509_NAME_add_entry_by_txt(n, "O", MBSTRING_ASC, (const unsigned char *)"org", -1, -1, 0);
 	X509_set_issuer_name(x, n);
 	X509_set_pubkey(x, k);
@@ -317,7 +351,8 @@ static X509 *certificate(EVP_PKEY *k)
 
 static void certificates(void)
 {
-	EVP_PKEY *k = EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, NULL, key, 32), *rsa = EVP_PKEY_Q_keygen(NULL, NULL, "RSA", (size_t)1024), *k2 = NULL;
+	EVP_PKEY *k = EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, NULL, key, 32),
+		 *rsa = EVP_PKEY_Q_keygen(NULL, NULL, "RSA", (size_t)1024), *k2 = NULL;
 	X509 *x = certificate(k), *y = certificate(rsa), *z = NULL;
 	BIO *b = BIO_new(BIO_s_mem()), *in = BIO_new_mem_buf(data, 500), *res;
 	X509_STORE *store = X509_STORE_new();
@@ -331,11 +366,15 @@ static void certificates(void)
 	n = BIO_get_mem_data(b, &text);
 	add(text, n);
 	z = PEM_read_bio_X509(b, NULL, NULL, NULL);
-	printf("  same %d self %d host %d ip %d mail %d purpose %d\n", z && !X509_cmp(x, z), X509_verify(x, k), X509_check_host(x, "example.org", 0, 0, NULL), X509_check_ip_asc(x, "10.0.0.1", 0), X509_check_email(x, "a@b.c", 0, 0), X509_check_purpose(x, X509_PURPOSE_SSL_SERVER, 1));
+	printf("  same %d self %d host %d ip %d mail %d purpose %d\n", z && !X509_cmp(x, z),
+	       X509_verify(x, k), X509_check_host(x, "example.org", 0, 0, NULL),
+	       X509_check_ip_asc(x, "10.0.0.1", 0), X509_check_email(x, "a@b.c", 0, 0),
+	       X509_check_purpose(x, X509_PURPOSE_SSL_SERVER, 1));
 	X509_STORE_add_cert(store, x);
 	X509_STORE_add_cert(store, y);
 	X509_STORE_CTX_init(sc, store, y, NULL);
-	printf("  verified %d %s\n", X509_verify_cert(sc), X509_verify_cert_error_string(X509_STORE_CTX_get_error(sc)));
+	printf("  verified %d %s\n", X509_verify_cert(sc),
+	       X509_verify_cert_error_string(X509_STORE_CTX_get_error(sc)));
 	X509_REQ *req = X509_to_X509_REQ(y, rsa, EVP_sha256());
 	printf("  request %d\n", X509_REQ_verify(req, rsa) && X509_REQ_print(b, req));
 	X509_CRL *crl = X509_CRL_new();
@@ -346,24 +385,29 @@ static void certificates(void)
 	X509_CRL_set_issuer_name(crl, X509_get_subject_name(x));
 	X509_CRL_set1_lastUpdate(crl, X509_getm_notBefore(x));
 	X509_CRL_sort(crl);
-	printf("  crl %d\n", X509_CRL_sign(crl, k, NULL) > 0 && X509_CRL_verify(crl, k) && X509_CRL_print(b, crl));
+	printf("  crl %d\n", X509_CRL_sign(crl, k, NULL) > 0 && X509_CRL_verify(crl, k) &&
+	                             X509_CRL_print(b, crl));
 	sk_X509_push(stack, y);
 	CMS_ContentInfo *cms = CMS_sign(y, rsa, NULL, in, 0);
 	res = BIO_new(BIO_s_mem());
-	printf("  cms %d\n", cms && CMS_verify(cms, NULL, store, NULL, res, CMS_NO_SIGNER_CERT_VERIFY));
+	printf("  cms %d\n",
+	       cms && CMS_verify(cms, NULL, store, NULL, res, CMS_NO_SIGNER_CERT_VERIFY));
 	CMS_ContentInfo_free(cms);
 	BIO_reset(in);
 	cms = CMS_encrypt(stack, in, EVP_aes_128_cbc(), 0);
-	printf("  cms opened %d\n", cms && CMS_decrypt(cms, rsa, y, NULL, res, 0) && SMIME_write_CMS(b, cms, NULL, 0));
+	printf("  cms opened %d\n",
+	       cms && CMS_decrypt(cms, rsa, y, NULL, res, 0) && SMIME_write_CMS(b, cms, NULL, 0));
 	CMS_ContentInfo_free(cms);
 	BIO_reset(in);
 	PKCS7 *p7 = PKCS7_sign(y, rsa, NULL, in, 0);
-	printf("  pkcs7 %d\n", p7 && PKCS7_verify(p7, NULL, store, NULL, res, PKCS7_NOVERIFY) && PEM_write_bio_PKCS7(b, p7));
+	printf("  pkcs7 %d\n", p7 && PKCS7_verify(p7, NULL, store, NULL, res, PKCS7_NOVERIFY) &&
+	                               PEM_write_bio_PKCS7(b, p7));
 	PKCS7_free(p7);
 	PKCS12 *p12 = PKCS12_create("pass", "name", rsa, y, stack, 0, 0, 10, 10, 0);
 	X509_free(z);
 	z = NULL;
-	printf("  pkcs12 %d\n", p12 && PKCS12_parse(p12, "pass", &k2, &z, &ca) && EVP_PKEY_eq(k2, rsa));
+	printf("  pkcs12 %d\n",
+	       p12 && PKCS12_parse(p12, "pass", &k2, &z, &ca) && EVP_PKEY_eq(k2, rsa));
 	PKCS12_free(p12);
 	OCSP_REQUEST *oc = OCSP_REQUEST_new();
 	OCSP_request_add0_id(oc, OCSP_cert_to_id(NULL, y, x));
@@ -429,7 +473,8 @@ static void encodings(void)
 	}
 	RAND_bytes(buf, 1000);
 	RAND_priv_bytes(buf, 100);
-	printf("  scrypt %d pbkdf2 %d\n", EVP_PBE_scrypt("p", 1, iv, 8, 16, 2, 1, 0, out, 64), PKCS5_PBKDF2_HMAC("p", 1, iv, 8, 10, EVP_sha512(), 64, out + 64));
+	printf("  scrypt %d pbkdf2 %d\n", EVP_PBE_scrypt("p", 1, iv, 8, 16, 2, 1, 0, out, 64),
+	       PKCS5_PBKDF2_HMAC("p", 1, iv, 8, 10, EVP_sha512(), 64, out + 64));
 	add(out, 128);
 }
 

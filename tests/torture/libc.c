@@ -237,7 +237,8 @@ static void tables(void)
 		v[i] = (int)((r ^ random() ^ l ^ rand()) % 10000);
 	}
 	drand48_r(&dd, &d);
-	num((long)(d * 1e6) + (long)(drand48() * 1e6) + mrand48() + nrand48((unsigned short[]){ 1, 2, 3 }));
+	num((long)(d * 1e6) + (long)(drand48() * 1e6) + mrand48() +
+	    nrand48((unsigned short[]){ 1, 2, 3 }));
 	for (int i = 0; i < 300; i++)
 		tsearch(&v[i], &root, compare);
 	for (int i = 0; i < 100; i++)
@@ -277,8 +278,10 @@ static void tables(void)
 
 static void numbers(void)
 {
-	static const char *const forms[] = { "%d|%5d|%-5d|%05d|%+d", "%x %#X %o %#o %u", "%hhd %hd %ld %lld %zd", NULL };
-	static const double values[] = { 0, -0.0, 1, 3.14159, 1e22, 1e-22, 5e-324, 1.7e308, 0.1, 123456.5, 1.0 / 0, -1.0 / 0 };
+	static const char *const forms[] = { "%d|%5d|%-5d|%05d|%+d", "%x %#X %o %#o %u",
+		                             "%hhd %hd %ld %lld %zd", NULL };
+	static const double values[] = { 0,      -0.0,    1,   3.14159,  1e22,    1e-22,
+		                         5e-324, 1.7e308, 0.1, 123456.5, 1.0 / 0, -1.0 / 0 };
 	char buf[500];
 	wchar_t wide[200] = { 0 };
 	int a = 0, b = 0, c = 0;
@@ -292,11 +295,15 @@ static void numbers(void)
 		str(buf);
 	}
 	for (size_t i = 0; i < sizeof(values) / sizeof(*values); i++) {
-		snprintf(buf, sizeof(buf), "%f %.3e %g %a %10.2f %-10.1f| %+.0f %#g %G %E %A", values[i], values[i], values[i], values[i], values[i], values[i], values[i], values[i], values[i], values[i], values[i]);
+		snprintf(buf, sizeof(buf), "%f %.3e %g %a %10.2f %-10.1f| %+.0f %#g %G %E %A",
+		         values[i], values[i], values[i], values[i], values[i], values[i],
+		         values[i], values[i], values[i], values[i], values[i]);
 		str(buf);
-		snprintf(buf, sizeof(buf), "%Lf %.20Le %La %'.2f", (long double)values[i], (long double)values[i], (long double)values[i], values[i]);
+		snprintf(buf, sizeof(buf), "%Lf %.20Le %La %'.2f", (long double)values[i],
+		         (long double)values[i], (long double)values[i], values[i]);
 		str(buf);
-		swprintf(wide, 200, L"%g %Lf %ls %s %5lc", values[i], (long double)values[i], L"wide", "narrow", L'x');
+		swprintf(wide, 200, L"%g %Lf %ls %s %5lc", values[i], (long double)values[i],
+		         L"wide", "narrow", L'x');
 		add(wide, wcslen(wide) * sizeof(*wide));
 		str(gcvt(values[i], 8, buf));
 		str(ecvt(values[i] > 1e300 ? 0 : values[i], 6, &a, &b));
@@ -313,7 +320,8 @@ static void numbers(void)
 	num(asprintf(&m, "%*.*f|%.*s", 12, 4, 2.5, 3, "abcdef"));
 	str(m);
 	free(m);
-	num(sscanf("12 0x1f 077 3.5 word [bracket] 1e3 99", "%d %i %o %f %19s [%19[^]]] %lf %n", &a, &b, &c, &f, s1, s2, &d, &a));
+	num(sscanf("12 0x1f 077 3.5 word [bracket] 1e3 99", "%d %i %o %f %19s [%19[^]]] %lf %n", &a,
+	           &b, &c, &f, s1, s2, &d, &a));
 	num(a + b + c + (long)(f + d));
 	str(s1);
 	str(s2);
@@ -321,16 +329,22 @@ static void numbers(void)
 	num(sscanf("a:b", "%m[a-z]:%ms", &m, &end));
 	free(m);
 	free(end);
-	for (const char *const *s = (const char *const[]){ "0", "12abc", "-0x1F", "0777", "99999999999999999999", "  +5", "1e400", "0x1.8p3", "nan(5)", "-inf", ".5e-3", "1.17549435e-38", "z9", NULL }; *s; s++) {
+	for (const char *const *s =
+	             (const char *const[]){ "0", "12abc", "-0x1F", "0777", "99999999999999999999",
+	                                    "  +5", "1e400", "0x1.8p3", "nan(5)", "-inf", ".5e-3",
+	                                    "1.17549435e-38", "z9", NULL };
+	     *s; s++) {
 		errno = 0;
-		num(strtol(*s, &end, 0) + strtoul(*s, NULL, 10) + strtoll(*s, NULL, 36) + strtoull(*s, NULL, 16) + strtoimax(*s, NULL, 8) + (end - *s) + errno);
+		num(strtol(*s, &end, 0) + strtoul(*s, NULL, 10) + strtoll(*s, NULL, 36) +
+		    strtoull(*s, NULL, 16) + strtoimax(*s, NULL, 8) + (end - *s) + errno);
 		d = strtod(*s, &end);
 		f = strtof(*s, NULL);
 		ld = strtold(*s, NULL);
 		snprintf(buf, sizeof(buf), "%a %a %La %ld", d, (double)f, ld, (long)(end - *s));
 		str(buf);
 		mbstowcs(wide, *s, 100);
-		num(wcstol(wide, NULL, 0) + (long)wcstoul(wide, NULL, 16) + (long)(wcstod(wide, NULL) > 0));
+		num(wcstol(wide, NULL, 0) + (long)wcstoul(wide, NULL, 16) +
+		    (long)(wcstod(wide, NULL) > 0));
 		num(atoi(*s) + atol(*s) + atoll(*s) + (atof(*s) > 1));
 	}
 }
@@ -346,12 +360,15 @@ static void wide(void)
 	num(mbstowcs(w, p, 100));
 	num(mbsrtowcs(v, &p, 100, &st));
 	add(w, wcslen(w) * 4);
-	num(wcscmp(w, v) + sign(wcsncmp(w, L"gr\u00fc", 2)) + sign(wcscasecmp(w, L"GR")) + sign(wmemcmp(w, v, 3)));
+	num(wcscmp(w, v) + sign(wcsncmp(w, L"gr\u00fc", 2)) + sign(wcscasecmp(w, L"GR")) +
+	    sign(wmemcmp(w, v, 3)));
 	wcscpy(v, w);
 	wcscat(v, L" more words here");
 	wcsncat(v, L"xyz", 2);
-	num(wcschr(v, L'w') - v + (wcsrchr(v, L'e') - v) + (wcsstr(v, L"words") - v) + (wmemchr(v, L'm', 40) - v));
-	num(wcsspn(v, L"gr") + wcscspn(v, L"mw") + (wcspbrk(v, L"dh") - v) + wcsnlen(v, 5) + wcswidth(v, 9));
+	num(wcschr(v, L'w') - v + (wcsrchr(v, L'e') - v) + (wcsstr(v, L"words") - v) +
+	    (wmemchr(v, L'm', 40) - v));
+	num(wcsspn(v, L"gr") + wcscspn(v, L"mw") + (wcspbrk(v, L"dh") - v) + wcsnlen(v, 5) +
+	    wcswidth(v, 9));
 	for (wchar_t *t = wcstok(v, L" ", &save); t; t = wcstok(NULL, L" ", &save))
 		add(t, wcslen(t) * 4);
 	num(wcstombs(buf, w, sizeof(buf)));
@@ -362,10 +379,18 @@ static void wide(void)
 	add(v, 32);
 	num(wcsxfrm(v, w, 100) + sign(wcscoll(w, L"h")));
 	for (wchar_t c = 0; c < 0x250; c += 3)
-		num(iswalpha(c) * 0 + !!iswalnum(c) + 2 * !!iswupper(c) + 4 * !!iswspace(c) + 8 * !!iswpunct(c) + 16 * !!iswprint(c) + towupper(c) + towlower(c) + wcwidth(c) + !!iswctype(c, wctype("digit")) + towctrans(c, wctrans("toupper")) + btowc(c & 255) + wctob(c));
+		num(iswalpha(c) * 0 + !!iswalnum(c) + 2 * !!iswupper(c) + 4 * !!iswspace(c) +
+		    8 * !!iswpunct(c) + 16 * !!iswprint(c) + towupper(c) + towlower(c) +
+		    wcwidth(c) + !!iswctype(c, wctype("digit")) + towctrans(c, wctrans("toupper")) +
+		    btowc(c & 255) + wctob(c));
 	for (int c = 0; c < 256; c++)
-		num(!!isalpha(c) + 2 * !!isdigit(c) + 4 * !!isspace(c) + 8 * !!ispunct(c) + 16 * !!isxdigit(c) + 32 * !!iscntrl(c) + toupper(c) + tolower(c) + !!isgraph(c) + !!isblank(c) + toascii(c));
-	for (const char *const *s = (const char *const[]){ "UTF-16LE", "UTF-32", "ISO-8859-1", "ASCII//TRANSLIT", "UCS-2", "UTF-7", NULL }; *s; s++) {
+		num(!!isalpha(c) + 2 * !!isdigit(c) + 4 * !!isspace(c) + 8 * !!ispunct(c) +
+		    16 * !!isxdigit(c) + 32 * !!iscntrl(c) + toupper(c) + tolower(c) +
+		    !!isgraph(c) + !!isblank(c) + toascii(c));
+	for (const char *const *s =
+	             (const char *const[]){ "UTF-16LE", "UTF-32", "ISO-8859-1", "ASCII//TRANSLIT",
+	                                    "UCS-2", "UTF-7", NULL };
+	     *s; s++) {
 		char in[] = "caf\xc3\xa9 \xe2\x82\xac", *ip = in, *op = buf;
 		size_t il = sizeof(in), ol = sizeof(buf);
 		iconv_t cd = iconv_open(*s, "UTF-8");
@@ -424,11 +449,13 @@ static void files(void)
 		str(line);
 	free(line);
 	fsetpos(f, &pos);
-	num(fgetc(f) + getc(f) + ungetc('u', f) + fread(buf, 1, 30, f) + fwrite("w", 1, 1, f) + ftell(f));
+	num(fgetc(f) + getc(f) + ungetc('u', f) + fread(buf, 1, 30, f) + fwrite("w", 1, 1, f) +
+	    ftell(f));
 	num(fseek(f, 20, SEEK_SET) + fseeko(f, -3, SEEK_END) + ftello(f) + feof(f) + ferror(f));
 	str(fgets(buf, 9, f));
 	clearerr(f);
-	num(setvbuf(f, NULL, _IOLBF, 100) + fputs("puts", f) + fputc('c', f) + putw(7, f) + fflush(f) + fileno(f) * 0);
+	num(setvbuf(f, NULL, _IOLBF, 100) + fputs("puts", f) + fputc('c', f) + putw(7, f) +
+	    fflush(f) + fileno(f) * 0);
 	num(__fbufsize(f) > 0);
 	num(__freadable(f) + __fwritable(f));
 	flockfile(f);
@@ -454,9 +481,14 @@ static void files(void)
 	rewind(m);
 	num(fgetwc(m) + (long)ungetwc(L'z', m));
 	fclose(m);
-	num(mkdir("dir", 0700) + mkdir("dir/sub", 0755) + symlink("sub", "dir/link") + link(name, "dir/hard") + rename("dir/hard", "dir/new"));
-	num(access("dir/new", R_OK) + faccessat(AT_FDCWD, "dir", X_OK, 0) + chmod("dir/new", 0600) + truncate("dir/new", 10) + stat("dir", &st) * 0 + lstat("dir/link", &st) + mkfifo("dir/fifo", 0600));
-	num(readlink("dir/link", buf, sizeof(buf)) + umask(022) * 0 + utimes("dir/new", (struct timeval[]){ { 1, 2 }, { 3, 4 } }) + utime("dir/new", &(struct utimbuf){ 5, 6 }) + futimens(0, NULL) * 0);
+	num(mkdir("dir", 0700) + mkdir("dir/sub", 0755) + symlink("sub", "dir/link") +
+	    link(name, "dir/hard") + rename("dir/hard", "dir/new"));
+	num(access("dir/new", R_OK) + faccessat(AT_FDCWD, "dir", X_OK, 0) + chmod("dir/new", 0600) +
+	    truncate("dir/new", 10) + stat("dir", &st) * 0 + lstat("dir/link", &st) +
+	    mkfifo("dir/fifo", 0600));
+	num(readlink("dir/link", buf, sizeof(buf)) + umask(022) * 0 +
+	    utimes("dir/new", (struct timeval[]){ { 1, 2 }, { 3, 4 } }) +
+	    utime("dir/new", &(struct utimbuf){ 5, 6 }) + futimens(0, NULL) * 0);
 	num(scandir("dir", &list, NULL, alphasort));
 	for (int i = 0; i < 5; i++)
 		str(list[i]->d_name);
@@ -474,7 +506,8 @@ static void files(void)
 		str(g.gl_pathv[i]);
 	globfree(&g);
 	setenv("TORTURE", "a value", 1);
-	num(wordexp("~ $TORTURE \"q $TORTURE\" dir/* $((3*4)) xy", &we, WRDE_NOCMD) ?: (int)we.we_wordc);
+	num(wordexp("~ $TORTURE \"q $TORTURE\" dir/* $((3*4)) xy", &we, WRDE_NOCMD)
+	            ?: (int)we.we_wordc);
 	for (size_t i = 1; i < we.we_wordc; i++)
 		str(we.we_wordv[i]);
 	wordfree(&we);
@@ -482,27 +515,40 @@ static void files(void)
 	putenv("OTHER=x");
 	unsetenv("TORTURE");
 	str(getenv("TORTURE"));
-	num(fnmatch("*.[ch]", "file.c", 0) + fnmatch("a/*/b", "a/x/b", FNM_PATHNAME) + fnmatch("@(x|y)*", "yes", FNM_EXTMATCH) + fnmatch("[[:alpha:]]?", "q1", FNM_CASEFOLD));
+	num(fnmatch("*.[ch]", "file.c", 0) + fnmatch("a/*/b", "a/x/b", FNM_PATHNAME) +
+	    fnmatch("@(x|y)*", "yes", FNM_EXTMATCH) + fnmatch("[[:alpha:]]?", "q1", FNM_CASEFOLD));
 	str(realpath("dir/link", buf) ? "real" : NULL);
 	num(getcwd(buf, sizeof(buf)) != NULL);
 	free(get_current_dir_name());
-	num(remove("dir/sub") + unlink("dir/link") + unlinkat(AT_FDCWD, "dir/new", 0) + unlink("dir/fifo") + rmdir("dir") + unlink(name));
+	num(remove("dir/sub") + unlink("dir/link") + unlinkat(AT_FDCWD, "dir/new", 0) +
+	    unlink("dir/fifo") + rmdir("dir") + unlink(name));
 	struct statvfs vfs;
-	num(statvfs("/", &vfs) + pathconf("/", _PC_NAME_MAX) + sysconf(_SC_PAGESIZE) + confstr(_CS_PATH, buf, sizeof(buf)));
+	num(statvfs("/", &vfs) + pathconf("/", _PC_NAME_MAX) + sysconf(_SC_PAGESIZE) +
+	    confstr(_CS_PATH, buf, sizeof(buf)));
 	m = setmntent("/proc/mounts", "r");
 	num(m && getmntent(m) != NULL);
 	endmntent(m);
 	num(open("/nonexistent", O_RDONLY) + errno);
 	void *p = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	num(mprotect(p, 4096, PROT_READ) + msync(p, 4096, MS_SYNC) + mlock(p, 4096) * 0 + munlock(p, 4096) * 0);
+	num(mprotect(p, 4096, PROT_READ) + msync(p, 4096, MS_SYNC) + mlock(p, 4096) * 0 +
+	    munlock(p, 4096) * 0);
 	p = mremap(p, 8192, 16384, MREMAP_MAYMOVE);
 	num(p != MAP_FAILED);
 }
 
 static void patterns(void)
 {
-	static const char *const re[] = { "^([a-z]+)-([0-9]{2,4})$", "(a|b)*c|d+", "[[:upper:]][^[:space:]]*", "(foo|bar)\\1", "x{3,}y?z*", "(", "[z-a]", NULL };
-	static const char *const text[] = { "abc-123", "ababc", "hello World again", "foofoo", "wxxxxyzz", "ddd", NULL };
+	static const char *const re[] = { "^([a-z]+)-([0-9]{2,4})$",
+		                          "(a|b)*c|d+",
+		                          "[[:upper:]][^[:space:]]*",
+		                          "(foo|bar)\\1",
+		                          "x{3,}y?z*",
+		                          "(",
+		                          "[z-a]",
+		                          NULL };
+	static const char *const text[] = { "abc-123", "ababc",    "hello World again",
+		                            "foofoo",  "wxxxxyzz", "ddd",
+		                            NULL };
 	regmatch_t m[4];
 	char buf[100];
 	regex_t r;
@@ -519,7 +565,8 @@ static void patterns(void)
 			regfree(&r);
 	}
 	char *argv[] = { "prog", "-a", "file", "--long=5", "-bvalue", "--", "rest", NULL };
-	static const struct option lo[] = { { "long", required_argument, NULL, 'l' }, { NULL, 0, NULL, 0 } };
+	static const struct option lo[] = { { "long", required_argument, NULL, 'l' },
+		                            { NULL, 0, NULL, 0 } };
 	int c;
 
 	optind = 0;
@@ -546,7 +593,10 @@ static void times(void)
 	for (int i = 0; i < 20; i++, t += 7654321) {
 		localtime_r(&t, &tm);
 		num(mktime(&tm) - t);
-		strftime(buf, sizeof(buf), "%a %A %b %B %c %C %d %D %e %F %g %G %H %I %j %k %l %m %M %n %p %P %r %R %s %S %t %T %u %U %V %w %W %x %X %y %Y %z %Z %%", &tm);
+		strftime(buf, sizeof(buf),
+		         "%a %A %b %B %c %C %d %D %e %F %g %G %H %I %j %k %l %m %M %n %p %P %r %R "
+		         "%s %S %t %T %u %U %V %w %W %x %X %y %Y %z %Z %%",
+		         &tm);
 		str(buf);
 		str(asctime_r(&tm, buf));
 		gmtime_r(&t, &tm);
@@ -558,13 +608,18 @@ static void times(void)
 	str(strptime("12/31/99 11:59 PM", "%D %I:%M %p", &tm));
 	wchar_t w[60];
 	num(wcsftime(w, 60, L"%Y %B %j", &tm));
-	num((long)difftime(t, t - 5) + (time(NULL) > 0) + gettimeofday(&tv, NULL) + clock_gettime(CLOCK_MONOTONIC, &ts) + clock_getres(CLOCK_REALTIME, &ts) + timespec_get(&ts, TIME_UTC));
-	num(nanosleep(&(struct timespec){ 0, 1000 }, NULL) + usleep(1) + clock_nanosleep(CLOCK_MONOTONIC, 0, &(struct timespec){ 0, 10 }, NULL) + (clock() >= 0));
+	num((long)difftime(t, t - 5) + (time(NULL) > 0) + gettimeofday(&tv, NULL) +
+	    clock_gettime(CLOCK_MONOTONIC, &ts) + clock_getres(CLOCK_REALTIME, &ts) +
+	    timespec_get(&ts, TIME_UTC));
+	num(nanosleep(&(struct timespec){ 0, 1000 }, NULL) + usleep(1) +
+	    clock_nanosleep(CLOCK_MONOTONIC, 0, &(struct timespec){ 0, 10 }, NULL) +
+	    (clock() >= 0));
 	setenv("TZ", "UTC", 1);
 	tzset();
 	struct rusage ru;
 	struct rlimit rl;
-	num(getrusage(RUSAGE_SELF, &ru) + getrlimit(RLIMIT_NOFILE, &rl) + setrlimit(RLIMIT_NOFILE, &rl) + getpriority(PRIO_PROCESS, 0) + sched_yield());
+	num(getrusage(RUSAGE_SELF, &ru) + getrlimit(RLIMIT_NOFILE, &rl) +
+	    setrlimit(RLIMIT_NOFILE, &rl) + getpriority(PRIO_PROCESS, 0) + sched_yield());
 	struct utsname un;
 	num(uname(&un));
 	num(gethostname(buf, sizeof(buf)));
@@ -621,13 +676,16 @@ static void network(void)
 	struct iovec iov = { buf, 50 };
 	fd_set set;
 
-	num(inet_pton(AF_INET, "192.168.1.2", &a) + inet_pton(AF_INET6, "fe80::1:2%x", &b) + inet_pton(AF_INET6, "2001:db8::ff00:42:8329", &b));
+	num(inet_pton(AF_INET, "192.168.1.2", &a) + inet_pton(AF_INET6, "fe80::1:2%x", &b) +
+	    inet_pton(AF_INET6, "2001:db8::ff00:42:8329", &b));
 	str(inet_ntop(AF_INET6, &b, buf, sizeof(buf)));
 	str(inet_ntop(AF_INET, &a, buf, sizeof(buf)));
 	str(inet_ntoa(a));
-	num(inet_addr("1.2.3.4") + inet_aton("0x7f.1", &a) + inet_network("10.1") + inet_lnaof(a) + htonl(5) + ntohs(7));
+	num(inet_addr("1.2.3.4") + inet_aton("0x7f.1", &a) + inet_network("10.1") + inet_lnaof(a) +
+	    htonl(5) + ntohs(7));
 	num(getaddrinfo("127.0.0.1", "80", &hints, &ai));
-	num(getnameinfo(ai->ai_addr, ai->ai_addrlen, buf, 100, buf + 100, 50, NI_NUMERICHOST | NI_NUMERICSERV));
+	num(getnameinfo(ai->ai_addr, ai->ai_addrlen, buf, 100, buf + 100, 50,
+	                NI_NUMERICHOST | NI_NUMERICSERV));
 	str(buf);
 	freeaddrinfo(ai);
 	num(getaddrinfo("::bad::", NULL, &hints, &ai));
@@ -646,30 +704,38 @@ static void network(void)
 	str(gr ? gr->gr_name : NULL);
 	num(getgroups(0, NULL) >= 0);
 	num(socketpair(AF_UNIX, SOCK_STREAM, 0, sv) + pipe2(p, O_CLOEXEC));
-	num(setsockopt(sv[0], SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one)) + getsockopt(sv[0], SOL_SOCKET, SO_TYPE, &one, &(socklen_t){ sizeof(one) }) + one);
+	num(setsockopt(sv[0], SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one)) +
+	    getsockopt(sv[0], SOL_SOCKET, SO_TYPE, &one, &(socklen_t){ sizeof(one) }) + one);
 	num(epoll_ctl(ep, EPOLL_CTL_ADD, sv[1], &ev) + epoll_wait(ep, &ev, 1, 0));
 	num(send(sv[0], "hello", 5, 0) + write(sv[0], " you", 4) + epoll_wait(ep, &ev, 1, 1000));
-	num(poll(&(struct pollfd){ sv[1], POLLIN, 0 }, 1, 1000) + recv(sv[1], buf, 3, MSG_PEEK) + recv(sv[1], buf, 9, 0));
+	num(poll(&(struct pollfd){ sv[1], POLLIN, 0 }, 1, 1000) + recv(sv[1], buf, 3, MSG_PEEK) +
+	    recv(sv[1], buf, 9, 0));
 	mh.msg_iov = &iov;
 	mh.msg_iovlen = 1;
-	num(sendmsg(sv[1], &mh, 0) + recvmsg(sv[0], &mh, 0) + shutdown(sv[0], SHUT_WR) + read(sv[1], buf, 5));
+	num(sendmsg(sv[1], &mh, 0) + recvmsg(sv[0], &mh, 0) + shutdown(sv[0], SHUT_WR) +
+	    read(sv[1], buf, 5));
 	FD_ZERO(&set);
 	FD_SET(sv[0], &set);
-	num(select(sv[0] + 1, NULL, &set, NULL, &(struct timeval){ 0, 0 }) + pselect(0, NULL, NULL, NULL, &(struct timespec){ 0, 0 }, NULL));
+	num(select(sv[0] + 1, NULL, &set, NULL, &(struct timeval){ 0, 0 }) +
+	    pselect(0, NULL, NULL, NULL, &(struct timespec){ 0, 0 }, NULL));
 	num(eventfd_write(efd, 5) + write(p[1], "x", 1) + read(p[0], buf, 1));
-	struct sockaddr_in in = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in in = { .sin_family = AF_INET,
+		                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	socklen_t len = sizeof(in);
 	int l = socket(AF_INET, SOCK_STREAM, 0), c = socket(AF_INET, SOCK_STREAM, 0), s;
-	num(bind(l, (void *)&in, sizeof(in)) + listen(l, 1) + getsockname(l, (void *)&in, &len) + connect(c, (void *)&in, sizeof(in)));
+	num(bind(l, (void *)&in, sizeof(in)) + listen(l, 1) + getsockname(l, (void *)&in, &len) +
+	    connect(c, (void *)&in, sizeof(in)));
 	s = accept4(l, NULL, NULL, SOCK_CLOEXEC);
-	num(getpeername(c, (void *)&in, &len) + (sendto(c, "tcp", 3, 0, NULL, 0)) + recvfrom(s, buf, 3, MSG_WAITALL, NULL, NULL));
+	num(getpeername(c, (void *)&in, &len) + (sendto(c, "tcp", 3, 0, NULL, 0)) +
+	    recvfrom(s, buf, 3, MSG_WAITALL, NULL, NULL));
 	for (int i = 0, *fd = (int[]){ sv[0], sv[1], ep, efd, p[0], p[1], l, c, s }; i < 9; i++)
 		num(close(fd[i]));
 }
 
 static void ipc(void)
 {
-	int shm = shmget(IPC_PRIVATE, 4096, 0600), sem = semget(IPC_PRIVATE, 1, 0600), msg = msgget(IPC_PRIVATE, 0600);
+	int shm = shmget(IPC_PRIVATE, 4096, 0600), sem = semget(IPC_PRIVATE, 1, 0600),
+	    msg = msgget(IPC_PRIVATE, 0600);
 	struct {
 		long type;
 		char text[8];
@@ -679,7 +745,8 @@ static void ipc(void)
 	if (p != (void *)-1)
 		num(shmdt(p));
 	num(shmctl(shm, IPC_RMID, NULL));
-	num(semop(sem, &(struct sembuf){ 0, 1, 0 }, 1) + semctl(sem, 0, GETVAL) + semctl(sem, 0, IPC_RMID));
+	num(semop(sem, &(struct sembuf){ 0, 1, 0 }, 1) + semctl(sem, 0, GETVAL) +
+	    semctl(sem, 0, IPC_RMID));
 	num(msgsnd(msg, &m, 8, 0) + msgrcv(msg, &m, 8, 0, 0) + msgctl(msg, IPC_RMID, NULL));
 }
 
@@ -755,7 +822,9 @@ static void signals(void)
 	sigemptyset(&set);
 	sigaddset(&set, SIGUSR2);
 	sigprocmask(SIG_BLOCK, &set, NULL);
-	timer_create(CLOCK_MONOTONIC, &(struct sigevent){ .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR2 }, &timer);
+	timer_create(CLOCK_MONOTONIC,
+	             &(struct sigevent){ .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR2 },
+	             &timer);
 	timer_settime(timer, 0, &(struct itimerspec){ { 0, 0 }, { 0, 1000 } }, NULL);
 	num(sigwaitinfo(&set, &si));
 	num(timer_getoverrun(timer) * 0 + timer_delete(timer));
@@ -888,19 +957,26 @@ static void threads(void)
 	pthread_mutexattr_init(&ma);
 	pthread_mutexattr_settype(&ma, PTHREAD_MUTEX_ERRORCHECK);
 	pthread_mutex_init(&m, &ma);
-	num(pthread_mutex_lock(&m) + pthread_mutex_lock(&m) + pthread_mutex_trylock(&m) + pthread_mutex_unlock(&m) + pthread_mutex_unlock(&m));
+	num(pthread_mutex_lock(&m) + pthread_mutex_lock(&m) + pthread_mutex_trylock(&m) +
+	    pthread_mutex_unlock(&m) + pthread_mutex_unlock(&m));
 	pthread_mutex_destroy(&m);
 	pthread_mutex_lock(&lock);
-	num(pthread_cond_timedwait(&cond, &lock, &(struct timespec){ 1, 0 }) + pthread_mutex_timedlock(&lock, &(struct timespec){ 1, 0 }));
+	num(pthread_cond_timedwait(&cond, &lock, &(struct timespec){ 1, 0 }) +
+	    pthread_mutex_timedlock(&lock, &(struct timespec){ 1, 0 }));
 	pthread_mutex_unlock(&lock);
 	pthread_spin_init(&spin, 0);
 	num(pthread_spin_lock(&spin) + pthread_spin_trylock(&spin) + pthread_spin_unlock(&spin));
 	sem_init(&sem, 0, 1);
-	num(sem_wait(&sem) + sem_trywait(&sem) + sem_post(&sem) + sem_timedwait(&sem, &(struct timespec){ 1, 0 }) + sem_destroy(&sem));
-	num(pthread_rwlock_wrlock(&rw) + pthread_rwlock_tryrdlock(&rw) + pthread_rwlock_unlock(&rw));
-	num(pthread_setname_np(pthread_self(), "torture") + pthread_equal(t[0], t[1]) * 0 + pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL) + pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL));
+	num(sem_wait(&sem) + sem_trywait(&sem) + sem_post(&sem) +
+	    sem_timedwait(&sem, &(struct timespec){ 1, 0 }) + sem_destroy(&sem));
+	num(pthread_rwlock_wrlock(&rw) + pthread_rwlock_tryrdlock(&rw) +
+	    pthread_rwlock_unlock(&rw));
+	num(pthread_setname_np(pthread_self(), "torture") + pthread_equal(t[0], t[1]) * 0 +
+	    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL) +
+	    pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL));
 	cpu_set_t cpus;
-	num(sched_getaffinity(0, sizeof(cpus), &cpus) + (CPU_COUNT(&cpus) > 0) + sched_get_priority_max(SCHED_FIFO));
+	num(sched_getaffinity(0, sizeof(cpus), &cpus) + (CPU_COUNT(&cpus) > 0) +
+	    sched_get_priority_max(SCHED_FIFO));
 	pthread_attr_destroy(&attr);
 	pthread_key_delete(key);
 }
@@ -941,7 +1017,8 @@ static void children(void)
 	posix_spawn_file_actions_init(&fa);
 	posix_spawnattr_init(&at);
 	posix_spawnattr_setflags(&at, POSIX_SPAWN_SETSIGMASK);
-	num(pipe(p) + posix_spawn_file_actions_adddup2(&fa, p[1], 1) + posix_spawn_file_actions_addclose(&fa, p[0]));
+	num(pipe(p) + posix_spawn_file_actions_adddup2(&fa, p[1], 1) +
+	    posix_spawn_file_actions_addclose(&fa, p[0]));
 	num(posix_spawnp(&pid, "echo", &fa, &at, (char *[]){ "echo", "spawned", NULL }, environ));
 	num(waitpid(pid, &status, 0) == pid);
 	num(status);
