@@ -58,6 +58,8 @@ int proto_path(pid_t pid, uint64_t start_time, const char *suffix, char *buf, si
 	return 0;
 }
 
+#define PROGRAM_TRIES 50
+
 uint64_t proto_start_time(pid_t pid)
 {
 	unsigned long long start = 0;
@@ -82,7 +84,7 @@ uint64_t proto_start_time(pid_t pid)
 	return p && sscanf(p, " %llu", &start) == 1 ? start + 1 : 0;
 }
 
-uint64_t proto_program(pid_t pid)
+static uint64_t hash_of_auxv(pid_t pid)
 {
 	uint64_t h = 14695981039346656037ull;
 	unsigned char buf[1024];
@@ -99,6 +101,19 @@ uint64_t proto_program(pid_t pid)
 	for (i = 0; i < n; i++)
 		h = (h ^ buf[i]) * 1099511628211ull;
 	return n > 0 ? h : 0;
+}
+
+/* In the middle of an execve there is nothing to be read for a moment. */
+uint64_t proto_program(pid_t pid)
+{
+	uint64_t h = hash_of_auxv(pid);
+	int tries;
+
+	for (tries = 0; !h && tries < PROGRAM_TRIES && proto_start_time(pid); tries++) {
+		usleep(1000);
+		h = hash_of_auxv(pid);
+	}
+	return h;
 }
 
 int proto_send(int fd, const void *msg, size_t len, int pass_fd)

@@ -17,6 +17,17 @@ armed()
 	[ "$(dd if="/proc/$PID/mem" bs=1 skip=$((16#$OTHER + 2)) count=1 2>>/dev/null | od -An -tx1)" = " cc" ]
 }
 
+# Then halts the broker, but not while it holds the target.
+halted()
+{
+	armed || return 1
+	kill -STOP "$BROKER"
+	within 20 grep -q '^State:.T' "/proc/$BROKER/status"
+	grep -q '^TracerPid:.0$' "/proc/$PID/status" && return
+	kill -CONT "$BROKER"
+	return 1
+}
+
 start "$BIN"
 await '^faulted'
 snapshot "$PID" loose >"$T/before"
@@ -54,11 +65,10 @@ await '^faulted'
 "$UKP" trace -p "$PID" -n 1 -o "$T/second" 'p:in other+2' 2>"$T/second.err" &
 SECOND=$!
 PIDS+=("$SECOND")
-end=$((SECONDS + 20))
-until armed; do
+end=$((SECONDS + 60))
+until halted; do
 	[ $SECONDS -le $end ] || fail "the second one isn't planted"
 done
-kill -STOP "$BROKER"
 say other
 await '^called'
 kill -CONT "$BROKER"
