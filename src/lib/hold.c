@@ -34,6 +34,7 @@
 
 static const char unknown[] = "the threads of this process can't be seen in /proc";
 static const char filtered[] = "a seccomp filter may forbid to hold this process's threads";
+static const char killed[] = "what would hold the threads was killed, by a seccomp filter perhaps";
 static const char traced[] = "this process is traced, or may not be: its threads can't be held";
 
 static uint8_t restarts[NR_CALLS / 8];
@@ -228,6 +229,9 @@ int hold_settle(struct settle_window *w, uint32_t nr, const char **why)
 		return -EAGAIN;
 	case STILL_TRACED:
 		*why = traced;
+		return -EPERM;
+	case STILL_DIED:
+		*why = killed;
 		return -EPERM;
 	}
 	*why = unknown;

@@ -14,6 +14,9 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <dirent.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
 #include <ucontext.h>
 
 #include "scenario.h"
@@ -460,9 +463,59 @@ static void a_traced_process_gets_jumps_that_need_no_hold(void **state)
 	unregister_kprobe(&one);
 }
 
+/* A filter that answers ptrace() in its own way. */
+static int filter_ptrace(unsigned int action)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ptrace, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, action),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog prog = { .len = 4, .filter = code };
+
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog);
+}
+
+static int run_filtered(void)
+{
+	struct kprobe two = { .addr = (kprobe_opcode_t *)pair_at, .pre_handler = pre };
+	struct kprobe one = { .addr = (kprobe_opcode_t *)single_at, .pre_handler = pre };
+	char why[256];
+
+	if (register_kprobe(&two) || register_kprobe(&one))
+		return 1;
+	wait_for_kprobe_optimizer();
+	if (ukp_kprobe_form(&two, why, sizeof(why)) || ukp_kprobe_form(&one, why, sizeof(why)) != 1)
+		return 2;
+	return pair(4, 5, 0) != 12 || single(1, 0, 0) != 0x1122334456 || hits != 2;
+}
+
+/* Where threads can't be held, be it by refusal or by death, the program is none the worse. */
+static void a_filter_leaves_breakpoints_and_the_program_alone(void **state)
+{
+	static const unsigned int actions[] = { SECCOMP_RET_ERRNO | EPERM, SECCOMP_RET_KILL_PROCESS,
+		                                SECCOMP_RET_TRAP };
+	unsigned int i;
+
+	for (i = 0; i < 3; i++) {
+		int status;
+		pid_t pid = fork();
+
+		if (!pid) {
+			if (!filter_ptrace(actions[i]))
+				execl("/proc/self/exe", "parked", "filtered", NULL);
+			_exit(9);
+		}
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_int_equal(status, 0);
+	}
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, reset, untouched)
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		T(a_thread_in_the_middle_is_moved),
@@ -472,7 +525,10 @@ int main(void)
 		T(blocked_calls_see_no_EINTR),
 		T(nothing_of_it_is_a_child_or_stays),
 		T(a_traced_process_gets_jumps_that_need_no_hold),
+		T(a_filter_leaves_breakpoints_and_the_program_alone),
 	};
 
+	if (argc > 1)
+		return run_filtered();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
