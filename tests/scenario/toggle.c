@@ -259,11 +259,104 @@ static void probes_come_and_go(void **state)
 	text_is_as_in_the_file();
 }
 
+/* Further probes in the windows of two and three instructions. */
+static struct kprobe inner[WINDOWS][FORMS - 1];
+static unsigned long inner_hits[WINDOWS * (FORMS - 1)];
+
+static int pre_inner(struct kprobe *p, struct pt_regs *regs)
+{
+	__atomic_fetch_add(&inner_hits[p - inner[0]], 1, __ATOMIC_RELAXED);
+	return 0;
+}
+
+static unsigned int inner_probes(unsigned int i)
+{
+	return i % FORMS;
+}
+
+static void plant_inner(void)
+{
+	static const unsigned int at[FORMS][FORMS - 1] = { { 0, 0 }, { 3, 0 }, { 1, 2 } };
+
+	memset(inner_hits, 0, sizeof(inner_hits));
+	for (unsigned int i = 0; i < WINDOWS; i++)
+		for (unsigned int k = 0; k < inner_probes(i); k++) {
+			inner[i][k] = (struct kprobe){ .addr = (kprobe_opcode_t *)toggled[i] +
+				                               at[i % FORMS][k],
+				                       .pre_handler = pre_inner,
+				                       .flags = UKP_NOVEC };
+			register_ok(register_kprobe(&inner[i][k]));
+		}
+}
+
+static void switch_inner(int (*to)(struct kprobe *), unsigned long which)
+{
+	for (unsigned int i = 0; i < WINDOWS; i++)
+		for (unsigned int k = 0; k < inner_probes(i); k++)
+			if ((i + k + which) % 3)
+				register_ok(to(&inner[i][k]));
+}
+
+static void inner_is_exact(void)
+{
+	for (unsigned int i = 0; i < WINDOWS; i++)
+		for (unsigned int k = 0; k < inner_probes(i); k++) {
+			unsigned long n = inner_hits[i * (FORMS - 1) + k] + inner[i][k].nmissed;
+
+			assert_int_equal(n, called(i));
+		}
+}
+
+/* First all are there all the time; then the heads alone, and the sets behind them change. */
+static void windows_with_several_probes_count_each(void **state)
+{
+	unsigned long n = 0, rounds = 0, by_form[FORMS] = { 0 };
+	struct timespec from;
+	unsigned int i;
+
+	clock_gettime(CLOCK_MONOTONIC, &from);
+	plant_all(0);
+	plant_inner();
+	start();
+	while (n < toggles / 8) {
+		wait_for_kprobe_optimizer();
+		n += jumps(by_form);
+		register_ok(ukp_set_kprobes_optimization(false));
+		register_ok(ukp_set_kprobes_optimization(true));
+	}
+	finish();
+	report("several, forms", by_form, &from);
+	inner_is_exact();
+	for (i = 0; i < WINDOWS; i++)
+		assert_int_equal(hits[i] + kp[i].nmissed, called(i));
+	for (i = 0; i < WINDOWS; i++)
+		kp[i].nmissed = 0;
+	start();
+	for (n = 0; n < toggles / 8; rounds++) {
+		switch_inner(disable_kprobe, rounds);
+		wait_for_kprobe_optimizer();
+		n += jumps(by_form);
+		switch_inner(enable_kprobe, rounds);
+		wait_for_kprobe_optimizer();
+		n += jumps(by_form);
+	}
+	finish();
+	report("several, sets", by_form, &from);
+	for (i = 0; i < WINDOWS; i++)
+		assert_int_equal(hits[i] + kp[i].nmissed, called(i));
+	for (i = 0; i < WINDOWS; i++)
+		for (unsigned int k = 0; k < inner_probes(i); k++)
+			unregister_kprobe(&inner[i][k]);
+	take_all();
+	text_is_as_in_the_file();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_call_is_counted_while_forms_change),
 		cmocka_unit_test(probes_come_and_go),
+		cmocka_unit_test(windows_with_several_probes_count_each),
 	};
 	struct sigaction sa = { .sa_handler = on_profile, .sa_flags = SA_RESTART };
 	const char *n = getenv("TOGGLES");
