@@ -331,6 +331,9 @@ static int set_breakpoint(struct lib_site *s, bool want, struct err *err)
 	int ret;
 
 	ret = own_read(s->addr, &now, 1);
+	/* It went with its module, or somebody wrote over it. */
+	if (!want && (ret || now != int3))
+		s->armed = false;
 	if (ret || now != (want ? first : int3))
 		return err_set(err, ret ? ret : -EINVAL,
 		               "the code at %#lx is not what it was: left alone", s->addr);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* fprobes: what the kernel's lib/test_fprobe.c asserts, and the rest of the contract. */
+#include <dlfcn.h>
+
 #include <ukprobes/fprobe.h>
 
 #include "scenario.h"
@@ -573,6 +575,42 @@ static void calls_on_their_way_at_unregistering_return_unreported(void **state)
 	assert_int_equal(exits, 0);
 }
 
+/* Its places went with it; when it comes again, they are made anew. */
+static void a_library_may_go_with_its_places(void **state)
+{
+	struct fprobe fp = { .entry_handler = on_entry, .exit_handler = on_exit_ };
+	struct fprobe late = { .exit_handler = on_exit_ };
+	unsigned long (*crc)(unsigned long crc, const unsigned char *buf, unsigned int len);
+	int round;
+
+	for (round = 0; round < 3; round++) {
+		void *lib = dlopen("libz.so.1", RTLD_NOW);
+
+		if (!lib) {
+			print_message("skipped: no libz.so.1 (package zlib1g)\n");
+			skip();
+		}
+		*(void **)&crc = dlsym(lib, "crc32");
+		entries = exits = 0;
+		register_ok(register_fprobe(&fp, "libz:crc32*", NULL));
+		assert_int_equal(crc(0, (const unsigned char *)"123456789", 9), 0xcbf43926);
+		assert_true(entries > 0);
+		assert_int_equal(exits, entries);
+		dlclose(lib);
+		/* A later one finds the places as they are, wherever the library is now. */
+		lib = dlopen("libz.so.1", RTLD_NOW);
+		assert_non_null(lib);
+		*(void **)&crc = dlsym(lib, "crc32");
+		register_ok(register_fprobe(&late, "libz:crc32*", NULL));
+		exits = 0;
+		assert_int_equal(crc(0, (const unsigned char *)"123456789", 9), 0xcbf43926);
+		assert_true(exits > 0);
+		assert_int_equal(unregister_fprobe(&fp), 0);
+		dlclose(lib);
+		assert_int_equal(unregister_fprobe(&late), 0);
+	}
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, reset, untouched)
 
 int main(void)
@@ -595,6 +633,7 @@ int main(void)
 		T(probes_of_all_kinds_share_an_entry),
 		T(an_entry_handler_may_change_arguments_but_not_the_way),
 		T(a_handler_may_unregister_its_probe),
+		T(a_library_may_go_with_its_places),
 		T(calls_on_their_way_at_unregistering_return_unreported),
 	};
 
