@@ -20,6 +20,12 @@ asleep()
 	grep -q '^State:.T' "/proc/$1/status"
 }
 
+# The broker's lock goes with the last of its threads.
+cured()
+{
+	"$UKP" cure -p "$PID" >"$T/cure" 2>&1
+}
+
 # Not by its client, which would cure the target: that sleeps until it is killed, too.
 kill_both()
 {
@@ -84,7 +90,7 @@ try()
 	PIDS+=("$TRACE")
 	within 30 listed "$2" || fail "$1: no $2: $(cat "$T/list")"
 	kill_both
-	"$UKP" cure -p "$PID" >"$T/cure" 2>&1 || fail "$1: cure: $(cat "$T/cure")"
+	within 30 cured || fail "$1: cure: $(cat "$T/cure")"
 	assert_untouched "$PID" "$T/before"
 	echo "$1: begins $plain, $2"
 }
