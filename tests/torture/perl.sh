@@ -4,4 +4,4 @@ module perl
 
 export PERL_HASH_SEED=0
 echo go | input go
-run -i "$T/in.go" -m END-OF-RUN -t 400 script /usr/bin/perl "$HERE/perl.pl"
+run -i "$T/in.go" -m END-OF-RUN -t 1800 script /usr/bin/perl "$HERE/perl.pl"

@@ -177,7 +177,7 @@ start()
 		(cd "$D/work" && exec "$@" <"$D/in" >"$D/out" 2>&1 8>&-) &
 		P=$!
 		PIDS+=("$P")
-		within 60 waiting || bad "never waits for its input" || return 1
+		within 300 waiting || bad "never waits for its input" || return 1
 		alive "$P" || bad "ended before its input: $(tail -n 3 "$D/out")" || return 1
 		"$UKP" stat --json -p "$P" -o "$D/table" "${defs[@]}" 2>"$D/err" 8>&- &
 		S=$!
@@ -243,7 +243,7 @@ taken_out()
 	within "$limit" marked || bad "did not come to its mark in $limit s" || return 1
 	alive "$P" || bad "ended before its mark: $(tail -n 3 "$D/out")" || return 1
 	kill -INT "$S"
-	within 120 gone "$S" || bad "stat does not end" || return 1
+	within 600 gone "$S" || bad "stat does not end" || return 1
 	"$UKP" verify -p "$P" >"$D/verify" 2>&1 || bad "verify: $(cat "$D/verify")"
 }
 
@@ -255,7 +255,7 @@ finish()
 	within "$limit" gone "$F"
 	exec 8>&-
 	within "$limit" gone "$P" || bad "runs for more than $limit s with probes" || return 1
-	within 120 gone "$S" || bad "stat does not end" || return 1
+	within 600 gone "$S" || bad "stat does not end" || return 1
 	wait "$S"
 	stat=$?
 	wait "$P"
@@ -280,9 +280,9 @@ probed()
 	start "$@" || return 1
 	begun=$(now)
 	# Maps and forms belong to the moment before the work.
-	within 60 planted || bad "nothing was planted: $(tail -n 3 "$D/err")" || return 1
+	within 300 planted || bad "nothing was planted: $(tail -n 3 "$D/err")" || return 1
 	cat "/proc/$P/maps" >"$D/maps"
-	[ -n "$base" ] && settled || within "${JUMP_SECONDS:-120}" settled || echo "    not all jumps are there"
+	[ -n "$base" ] && settled || within "${JUMP_SECONDS:-600}" settled || echo "    not all jumps are there"
 	ready=$(since "$begun")
 	begun=$(now)
 	feed
@@ -299,7 +299,7 @@ planted()
 
 run()
 {
-	local in=/dev/null mark='' launch='' base='' limit=120 OPTIND=1 o title D P='' S='' F=''
+	local in=/dev/null mark='' launch='' base='' limit=600 OPTIND=1 o title D P='' S='' F=''
 	local ready=0 worked=0 begun bare how
 
 	while getopts i:m:t:lb o; do

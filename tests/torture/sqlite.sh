@@ -2,4 +2,4 @@
 # libsqlite3 under its shell, which reads one wide script.
 module libsqlite3
 
-run -i "$HERE/sqlite.sql" -t 400 -m END-OF-RUN script sqlite3 one.db
+run -i "$HERE/sqlite.sql" -t 1800 -m END-OF-RUN script sqlite3 one.db
