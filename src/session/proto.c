@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,7 +59,8 @@ int proto_path(pid_t pid, uint64_t start_time, const char *suffix, char *buf, si
 	return 0;
 }
 
-#define PROGRAM_TRIES 50
+#define PROGRAM_TRIES 3000 /* ms */
+#define PF_KTHREAD 0x00200000
 
 uint64_t proto_start_time(pid_t pid)
 {
@@ -95,21 +97,42 @@ static uint64_t hash_of_auxv(pid_t pid)
 	snprintf(path, sizeof(path), "/proc/%d/auxv", pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return 0;
+		return errno == EACCES ? 1 : 0; /* not ours to see, now and later */
 	n = read(fd, buf, sizeof(buf));
 	close(fd);
 	for (i = 0; i < n; i++)
 		h = (h ^ buf[i]) * 1099511628211ull;
-	return n > 0 ? h : 0;
+	/* Its end alone: it is not filled yet. */
+	return n > 16 ? h : 0;
 }
 
-/* In the middle of an execve there is nothing to be read for a moment. */
+/* No zombie, no kernel thread. */
+static bool has_program(pid_t pid)
+{
+	char path[64], buf[512], *p, state = 'Z';
+	unsigned long flags = 0;
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	n = read(fd, buf, sizeof(buf) - 1);
+	close(fd);
+	buf[n > 0 ? n : 0] = 0;
+	p = strrchr(buf, ')');
+	return p && sscanf(p + 1, " %c %*d %*d %*d %*d %*d %lu", &state, &flags) == 2 &&
+	       state != 'Z' && state != 'X' && !(flags & PF_KTHREAD);
+}
+
+/* In the middle of an execve there is nothing to be read, on a busy machine for long. */
 uint64_t proto_program(pid_t pid)
 {
 	uint64_t h = hash_of_auxv(pid);
 	int tries;
 
-	for (tries = 0; !h && tries < PROGRAM_TRIES && proto_start_time(pid); tries++) {
+	for (tries = 0; !h && tries < PROGRAM_TRIES && has_program(pid); tries++) {
 		usleep(1000);
 		h = hash_of_auxv(pid);
 	}

@@ -82,7 +82,10 @@ int proto_path(pid_t pid, uint64_t start_time, const char *suffix, char *buf, si
 void proto_sweep(void);
 /* Field 22 of /proc/PID/stat plus one, 0 when gone. */
 uint64_t proto_start_time(pid_t pid);
-/* Another value after an execve, by where the kernel has put things (auxv); 0: gone, or unknown. */
+/*
+ * Another value after an execve, by where the kernel has put things (auxv); 0:
+ * gone, or none.
+ */
 uint64_t proto_program(pid_t pid);
 
 /* What a broker says through its pipe once it serves, or that it can't. */
