@@ -304,30 +304,40 @@ static int make_stubs(struct ukp_ctl *ctl, struct err *err)
 	return 0;
 }
 
-static bool blocks_sigtrap(const char *tid)
+static bool blocks_sigtrap(const char *tid, bool *runs)
 {
 	unsigned long long blocked = 0;
-	char path[64], line[256];
+	char path[64], line[256], state = 0;
 	FILE *f;
 
 	snprintf(path, sizeof(path), "/proc/self/task/%.20s/status", tid);
 	f = fopen(path, "re");
 	while (f && fgets(line, sizeof(line), f))
-		sscanf(line, "SigBlk: %llx", &blocked);
+		if (sscanf(line, "State: %c", &state) != 1)
+			sscanf(line, "SigBlk: %llx", &blocked);
 	if (f)
 		fclose(f);
+	*runs = state == 'R';
 	return blocked & 1ull << (UKP_SIGTRAP - 1);
 }
 
-/* libc starts a thread with all signals blocked: one that stays so is meant. */
+/*
+ * libc starts a thread with all signals blocked: one that stays so is meant.  On a
+ * busy machine a new one waits long for a CPU, but asleep it is at home.
+ */
 static bool keeps_blocking(const char *tid)
 {
 	const struct timespec rest = { .tv_nsec = 1000000 };
-	int tries;
+	int asleep = 0, tries;
+	bool runs;
 
-	for (tries = 0; tries < 200 && blocks_sigtrap(tid); tries++)
+	for (tries = 0; tries < 10000 && asleep < 200; tries++) {
+		if (!blocks_sigtrap(tid, &runs))
+			return false;
+		asleep += !runs;
 		nanosleep(&rest, NULL);
-	return tries == 200;
+	}
+	return true;
 }
 
 /* SIGTRAP must reach us in every thread, and nobody else may want it. */
