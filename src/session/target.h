@@ -18,7 +18,8 @@
  *	pages.c    breakpoints of many sites
  *	tally.c    what was refused
  *	optimize.c jumps in the place of breakpoints
- *	windows.c  where they may be; cover.c, making.c: one of them
+ *	windows.c  where they may be; cover.c, making.c, stays.c: one of them
+ *	jumps.c    into the text and out of it
  *	chan.c     channels
  *	warm.c     pages for first hits
  */
