@@ -189,10 +189,12 @@ static int timed_out(struct inject *t, pid_t tid, struct err *err)
 	               comm, t->pid, why);
 }
 
-/* On a busy machine it stops when its turn comes. */
+/* On a busy machine it stops when its turn comes; it may have done so just now. */
 static bool waits_for_cpu(const struct inject *t, pid_t tid, int64_t deadline)
 {
-	return proc_state(t->pid, tid) == 'R' && clock_us() < deadline + BUSY_WAIT;
+	char state = proc_state(t->pid, tid);
+
+	return state && state != 'D' && clock_us() < deadline + BUSY_WAIT;
 }
 
 /* All must stop, so they are waited for in turn. */

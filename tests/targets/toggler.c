@@ -35,12 +35,14 @@ static const char *const toggled[] = {
 
 static FILE *to, *from;
 static pid_t target;
+static unsigned long toggles;
 
 __attribute__((noreturn, format(printf, 1, 2))) static void die(const char *fmt, ...)
 {
 	va_list ap;
 
 	va_start(ap, fmt);
+	printf("after %lu toggles: ", toggles);
 	vprintf(fmt, ap);
 	va_end(ap);
 	printf("\n");
@@ -136,6 +138,7 @@ static void toggle(struct ukp_session *s, const char *text, const char *jump, bo
 	unsigned int id;
 	char line[32];
 
+	toggles++;
 	need(s, ukp_session_add(s, text, &id), text);
 	need(s, ukp_session_start(s), text);
 	if (jump)
@@ -225,6 +228,6 @@ int main(int argc, char **argv)
 		die("verify: %s", why);
 	fclose(to);
 	waitpid(target, NULL, 0);
-	printf("%lu toggles, %lu waited for their jump\n", i, jumps);
+	printf("%lu toggles, %lu waited for their jump\n", toggles, jumps);
 	return 0;
 }
