@@ -35,6 +35,8 @@ static int share(void *arg)
 {
 	unsigned long i;
 
+	/* It goes with its parent, however that ends. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	for (i = 0; !alone; i++)
 		call(i);
 	return 0;
