@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,24 +73,96 @@ static inline void nap_ms(unsigned int ms)
 		;
 }
 
+/* What is waited for comes at once; only the scheduler of a busy machine keeps it. */
+#define PATIENCE_S 180
+
+static inline time_t patience(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec + PATIENCE_S;
+}
+
+static inline bool patient(time_t end)
+{
+	struct timespec ts;
+
+	nap_ms(1);
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec < end;
+}
+
 /* Waits until *word is at least value. */
 static inline void await_word(volatile long *word, long value)
 {
-	int i;
+	time_t end = patience();
 
-	for (i = 0; i < 10000 && *word < value; i++)
-		nap_ms(1);
+	while (*word < value && patient(end))
+		;
 	assert_true(*word >= value);
+}
+
+/* For a child that ends when it is told to. */
+static inline void stay_until(volatile long *word)
+{
+	while (!*word)
+		nap_ms(1);
+}
+
+/*
+ * Whether the first thread waits in a system call: "call" is how its line begins
+ * in /proc/PID/syscall, number and arguments.  That it sleeps would be true as well
+ * of one that still loads its libraries.
+ */
+static inline bool in_call(pid_t pid, const char *call)
+{
+	char path[64], buf[256];
+	bool there;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/syscall", pid);
+	f = fopen(path, "r");
+	there = f && fgets(buf, sizeof(buf), f) && !strncmp(buf, call, strlen(call));
+	if (f)
+		fclose(f);
+	return there;
+}
+
+static inline void await_call(pid_t pid, const char *call)
+{
+	time_t end = patience();
+
+	while (!in_call(pid, call))
+		if (!patient(end))
+			fail_msg("process %d is not in the system call %s", pid, call);
+}
+
+/* Yama's ptrace_scope from 2 on keeps who has no privilege from any process. */
+static inline void skip_if_yama_forbids(void)
+{
+	FILE *f = fopen("/proc/sys/kernel/yama/ptrace_scope", "r");
+	int scope = 0;
+
+	if (f) {
+		if (fscanf(f, "%d", &scope) != 1)
+			scope = 0;
+		fclose(f);
+	}
+	if (scope < 2)
+		return;
+	print_message("skipped: kernel.yama.ptrace_scope is %d here\n", scope);
+	skip();
 }
 
 /* Until the first thread is in an interruptible sleep (state S). */
 static inline void await_state(pid_t pid, char want)
 {
 	char path[64], buf[512], *p;
-	int i;
+	time_t end = patience();
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	for (i = 0; i < 10000; i++) {
+	do {
 		FILE *f = fopen(path, "r");
 		size_t n = f ? fread(buf, 1, sizeof(buf) - 1, f) : 0;
 
@@ -99,8 +172,7 @@ static inline void await_state(pid_t pid, char want)
 		p = strrchr(buf, ')');
 		if (p && p[1] && p[2] == want)
 			return;
-		nap_ms(1);
-	}
+	} while (patient(end));
 	fail_msg("process %d is not in state %c", pid, want);
 }
 

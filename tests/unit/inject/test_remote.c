@@ -58,14 +58,36 @@ static void start(struct piped *p, const char *path)
 	p->out = out[0];
 }
 
+#define IN_READ "0 0x0 " /* of standard input */
+
+/* What it has printed so far, until so many answers; 0: until its end. */
+static void hear(const struct piped *p, char *text, size_t size, int answers)
+{
+	size_t len = strlen(text);
+	const char *at = text;
+	ssize_t n;
+	int i;
+
+	for (;;) {
+		for (i = 0, at = text; (at = strstr(at, "\n\n")); i++)
+			at += 2;
+		if (answers && i >= answers)
+			return;
+		n = read(p->out, text + len, size - 1 - len);
+		if (n <= 0)
+			break;
+		len += n;
+		text[len] = '\0';
+	}
+	assert_int_equal(answers, 0);
+}
+
 /* The program blocked in read(), attached to before each line: its output must not show it. */
 static void attach_to_echo(const char *compiler, const char *flags)
 {
 	const char *path = target_build("echo", compiler, flags);
-	char text[512];
+	char text[512] = "";
 	struct piped p;
-	size_t len = 0;
-	ssize_t n;
 
 	if (!path) {
 		print_message("skipped: %s %s can't build tests/targets/echo.c here\n", compiler,
@@ -73,20 +95,19 @@ static void attach_to_echo(const char *compiler, const char *flags)
 		skip();
 	}
 	start(&p, path);
-	nap_ms(50);
-	await_state(p.pid, 'S');
+	await_call(p.pid, IN_READ);
 	disturb(p.pid);
-	nap_ms(5);
+	await_call(p.pid, IN_READ);
 	assert_int_equal(write(p.in, "one\n", 4), 4);
-	nap_ms(20);
+	hear(&p, text, sizeof(text), 1);
+	await_call(p.pid, IN_READ);
 	disturb(p.pid);
 	assert_int_equal(write(p.in, "two\n", 4), 4);
-	nap_ms(20);
+	hear(&p, text, sizeof(text), 2);
+	await_call(p.pid, IN_READ);
 	disturb(p.pid);
 	close(p.in);
-	while ((n = read(p.out, text + len, sizeof(text) - 1 - len)) > 0)
-		len += n;
-	text[len] = '\0';
+	hear(&p, text, sizeof(text), 0);
 	assert_string_equal(text,
 	                    "read 4 errno 0: one\n\nread 4 errno 0: two\n\nread 0 errno 0: \n");
 	assert_int_equal(child_status(p.pid), 7 << 8);
@@ -340,8 +361,8 @@ static int run_sigtrap(void *arg)
 	sigemptyset(&set);
 	sigaddset(&set, SIGTRAP);
 	sigprocmask(SIG_SETMASK, &set, NULL);
-	while (!*stop)
-		nap_ms(1);
+	stop[1] = 1;
+	stay_until(stop);
 	sigprocmask(SIG_BLOCK, NULL, &set);
 	sigaction(SIGTRAP, NULL, &sa);
 	return sa.sa_handler == nothing && sigismember(&set, SIGTRAP) && !sigismember(&set, SIGUSR1)
@@ -355,8 +376,8 @@ static int run_ignored(void *arg)
 	struct sigaction sa;
 
 	signal(SIGTRAP, SIG_IGN);
-	while (!*stop)
-		nap_ms(1);
+	stop[1] = 1;
+	stay_until(stop);
 	sigaction(SIGTRAP, NULL, &sa);
 	return sa.sa_handler == SIG_IGN ? 7 : 1;
 }
@@ -367,7 +388,7 @@ static void sigtrap_stays(int (*run)(void *))
 	pid_t pid = child(run, (void *)stop);
 	int i;
 
-	nap_ms(20);
+	await_word(stop + 1, 1);
 	for (i = 0; i < 20; i++)
 		disturb(pid);
 	*stop = 1;
@@ -461,7 +482,7 @@ static void a_signal_for_sigsuspend_during_a_call_of_ours_arrives(void **state)
 	assert_int_equal(child_status(pid), 7 << 8);
 }
 
-/* mmap kills. */
+/* mmap kills; it ends when it is told to. */
 static int run_seccomp(void *arg)
 {
 	struct sock_filter code[] = {
@@ -471,12 +492,13 @@ static int run_seccomp(void *arg)
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
 	struct sock_fprog prog = { 4, code };
+	volatile long *ready = arg;
 
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog))
 		return 1;
-	*(volatile long *)arg = 1;
-	nap_ms(200);
+	*ready = 1;
+	stay_until(ready + 1);
 	return 7;
 }
 
@@ -492,6 +514,7 @@ static void a_seccomp_filter_is_suspended_for_our_calls(void **state)
 	pid = child(run_seccomp, (void *)ready);
 	await_word(ready, 1);
 	disturb(pid);
+	ready[1] = 1;
 	assert_int_equal(child_status(pid), 7 << 8);
 }
 
@@ -511,11 +534,13 @@ static int run_unprivileged_attach(void *arg)
 	if (inject_begin(t, &err) != -EPERM || !strstr(err.text, "seccomp"))
 		return 3;
 	inject_close(t);
+	ready[1] = 1;
 	return child_status(pid) == 7 << 8 ? 7 : 4;
 }
 
 static void without_privilege_a_seccomp_filter_is_respected(void **state)
 {
+	skip_if_yama_forbids();
 	assert_int_equal(child_status(child(run_unprivileged_attach, NULL)), 7 << 8);
 }
 
