@@ -6,7 +6,7 @@
 # What a failing one said is shown, all output is in $LOGS.
 set -u
 logs=${LOGS:-${O:-build}/logs}
-limit=${LIMIT:-300}
+limit=${LIMIT:-1200}
 mkdir -p "$logs"
 passed=0
 failed=0

@@ -143,7 +143,7 @@ while ! grep -q '^done' "$T/out"; do
 	rounds=$((rounds + 1))
 	alive "$PID" || fail "the target has died"
 	[ "$rounds" -lt 200 ] || break
-	if within 1 have_jumps 16; then
+	if shortly 1 have_jumps 16; then
 		seen=$((seen + 1))
 	fi
 	grep -q '^done' "$T/out" && break

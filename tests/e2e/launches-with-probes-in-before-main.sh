@@ -10,7 +10,7 @@ run()
 	local status=0 want=$1 hits=$2
 
 	shift 2
-	timeout 30 "$UKP" trace -o "$T/trace" "$@" >"$T/said" 2>"$T/err" || status=$?
+	timeout "$PATIENCE" "$UKP" trace -o "$T/trace" "$@" >"$T/said" 2>"$T/err" || status=$?
 	eq "$status" "$want" "$*: status"
 	[ "$hits" = none ] && return
 	figures "$T/err"
@@ -45,7 +45,7 @@ eq "$(cat "$T/err")" "ukprobe: cannot run /etc/passwd: Permission denied" "not e
 
 # Input and output are the command's.
 seq 2000 >"$T/input"
-timeout 30 "$UKP" trace -o "$T/trace" 'p once' -- "$BIN" cat <"$T/input" >"$T/output" 2>"$T/err" ||
+timeout "$PATIENCE" "$UKP" trace -o "$T/trace" 'p once' -- "$BIN" cat <"$T/input" >"$T/output" 2>"$T/err" ||
 	fail "cat: $?"
 cmp "$T/input" "$T/output" || fail "input and output differ"
 
@@ -56,8 +56,10 @@ run 9 none 'p libc.so.6:exit' -- "$T/script"
 
 # Without definitions it just runs.
 run 3 0 -- "$BIN" 3
-# SIGTERM goes to the command, and its end is told.
-"$UKP" trace -o "$T/trace" 'p once' -- "$BIN" cat >>"$T/said" 2>"$T/err" < <(sleep 20) &
+# SIGTERM goes to the command (which waits for input), and its end is told.
+mkfifo "$T/never"
+exec 8<>"$T/never"
+"$UKP" trace -o "$T/trace" 'p once' -- "$BIN" cat >>"$T/said" 2>"$T/err" <"$T/never" &
 TRACE=$!
 PIDS+=("$TRACE")
 within 10 test -s "$T/trace"

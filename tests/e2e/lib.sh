@@ -68,10 +68,22 @@ eq()
 	[ "$1" = "$2" ] || fail "$3: $1, expected $2"
 }
 
-# within SECONDS CMD...: until it succeeds
+# within SECONDS CMD...: until it succeeds.  Who names few seconds says that it
+# comes soon; a machine that is busy gets PATIENCE all the same.
+PATIENCE=${PATIENCE:-180}
 within()
 {
+	local limit=$(($1 > PATIENCE ? $1 : PATIENCE))
+
+	shift
+	shortly "$limit" "$@"
+}
+
+# The same where it may as well not come: no longer than that.
+shortly()
+{
 	local end=$((SECONDS + $1))
+
 	shift
 
 	until "$@"; do
@@ -125,9 +137,10 @@ say()
 	echo "$*" >&9
 }
 
+# It may end while we look: what can't be read isn't alive.
 alive()
 {
-	[ -d "/proc/$1" ] && ! grep -q '^State:.[ZX]' "/proc/$1/status" 2>>/dev/null
+	grep -q '^State:.[^ZX]' "/proc/$1/status" 2>>/dev/null
 }
 
 said()
@@ -169,7 +182,14 @@ snapshot()
 	done
 	grep -E '^(SigBlk|SigIgn|SigCgt|TracerPid|CapEff|Seccomp):' "/proc/$1/status"
 	# Every thread's mask, but for those that come and go.
-	[ -n "${2:-}" ] || cat "/proc/$1"/task/*/status | grep '^SigBlk' | sort
+	[ -n "${2:-}" ] || masks_of "$1"
+}
+
+# A thread that was joined may still be on its way out: between its name in the
+# list and its reading it can vanish.
+masks_of()
+{
+	{ cat "/proc/$1"/task/*/status 2>>/dev/null || true; } | grep '^SigBlk' | sort
 }
 
 verified()
@@ -177,10 +197,17 @@ verified()
 	"${AS[@]}" "$UKP" verify -p "$1" >"$T/verify" 2>&1
 }
 
+# pthread_join() returns before the kernel has taken the thread off its list.
+as_many_threads()
+{
+	[ "$(ls "/proc/$1/task" | wc -l)" = "$(head -1 "$2")" ]
+}
+
 # assert_untouched PID SNAPSHOT-FILE [loose]
 assert_untouched()
 {
 	verified "$1" || fail "verify: $(cat "$T/verify")"
+	within 30 as_many_threads "$1" "$2" || fail "threads: $(ls "/proc/$1/task" | wc -l), before $(head -1 "$2")"
 	snapshot "$1" "${3:-}" >"$T/now"
 	diff "$2" "$T/now" >"$T/diff" || fail "the target has changed: $(cat "$T/diff")"
 }

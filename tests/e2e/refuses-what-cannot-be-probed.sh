@@ -9,7 +9,7 @@ refused()
 	local what=$1 re=$2 status=0
 
 	shift 2
-	timeout 20 "${AS[@]}" "$UKP" trace "$@" >"$T/out.r" 2>"$T/err" || status=$?
+	timeout "$PATIENCE" "${AS[@]}" "$UKP" trace "$@" >"$T/out.r" 2>"$T/err" || status=$?
 	eq "$status" 1 "$what: status"
 	[ ! -s "$T/out.r" ] || fail "$what: printed something"
 	grep -Eq "$re" "$T/err" || fail "$what: the reason isn't '$re'"
@@ -40,9 +40,19 @@ for how in blocked thread ignored handled noclock strict; do
 	target_refused "$how" "$re"
 done
 
-if gcc -m32 -c -o "$T/32.o" tests/targets/32bit.S 2>>/dev/null &&
-	ld -m elf_i386 -o "$T/32" "$T/32.o" 2>>/dev/null && timeout 1 "$T/32" >"$T/32.out" 2>&1 ||
-	[ "$(cat "$T/32.out")" = ready ]; then
+# Is such a program built, and run, here?
+runs_32()
+{
+	gcc -m32 -c -o "$T/32.o" tests/targets/32bit.S 2>>/dev/null &&
+		ld -m elf_i386 -o "$T/32" "$T/32.o" 2>>/dev/null || return 1
+	"$T/32" >"$T/32.out" 2>&1 &
+	PIDS+=($!)
+	within 10 eval "[ -s '$T/32.out' ] || gone $!" || return 1
+	kill -9 $! 2>>/dev/null || true
+	[ "$(cat "$T/32.out")" = ready ]
+}
+
+if runs_32; then
 	start "$T/32"
 	target_refused '32-bit' '32-bit'
 else

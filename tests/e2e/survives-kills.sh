@@ -48,7 +48,10 @@ for i in $(seq "$N"); do
 	trace_start 3 "${DEFS[@]}"
 	within 10 running || fail "no records"
 	# A client that is to go as well must not cure before.
-	[ $((i % 3)) = 0 ] || kill -STOP "$TRACE"
+	if [ $((i % 3)) != 0 ]; then
+		kill -STOP "$TRACE"
+		within 10 grep -q '^State:.T' "/proc/$TRACE/status" || fail "the client doesn't stop"
+	fi
 	kill -9 "$(broker_of "$PID")"
 	case $((i % 3)) in
 	0) # the client cures

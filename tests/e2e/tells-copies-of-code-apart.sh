@@ -6,7 +6,7 @@
 build twice dynamic gcc
 start "$BIN"
 trace_start 1 'p work'
-sleep 0.3
+within 10 test -s "$T/trace" || fail "no record"
 trace_end
 [ "$HITS" -gt 0 ] || fail "no hits"
 verified "$PID" || fail "verify: $(cat "$T/verify")"

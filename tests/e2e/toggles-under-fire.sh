@@ -9,7 +9,7 @@ TOGGLES=${TOGGLES:-100}
 EVERY=${LONG:+102}
 EVERY=${EVERY:-26}
 LIMIT_S=${LONG:+3000}
-LIMIT_S=${LIMIT_S:-280}
+LIMIT_S=${LIMIT_S:-1100}
 build straddle dynamic gcc
 program=$BIN
 build toggler session gcc -Iinclude "-L$O" -lukprobes "-Wl,-rpath,$PWD/$O"

@@ -6,7 +6,7 @@
 build spawner dynamic gcc
 start "$BIN" 60
 for i in 1 2 3 4 5 6 7 8 9 10; do
-	timeout 30 "$UKP" trace -p "$PID" --for 0.05 -o "$T/trace" 'p work' 2>"$T/err" ||
+	timeout "$PATIENCE" "$UKP" trace -p "$PID" --for 0.05 -o "$T/trace" 'p work' 2>"$T/err" ||
 		fail "attach $i: $(cat "$T/err")"
 	figures "$T/err"
 	verified "$PID" || fail "verify: $(cat "$T/verify")"

@@ -18,8 +18,7 @@ for f in "${files[@]}"; do
 	lines=$(wc -l <"$f")
 	[[ $f == tests/* || $lines -le 500 || -n ${long[$f]-} ]] || complain "$f has $lines lines (500)"
 done
-clang-format --dry-run -Werror "${files[@]}" 2>/tmp/style.$$ || complain "clang-format: $(grep -c 'error:' /tmp/style.$$) places, first: $(head -n 1 /tmp/style.$$)"
-rm -f /tmp/style.$$
+said=$(clang-format --dry-run -Werror "${files[@]}" 2>&1) || complain "clang-format: $(grep -c error: <<<"$said") places, first: $(head -n 1 <<<"$said")"
 marks=$(git grep -nE '\b(TODO|FIXME|XXX|HACK)\b' -- src include tests bench samples ':!tests/lint/style.sh')
 [ -z "$marks" ] || complain "left-over marks: $marks"
 
