@@ -138,18 +138,20 @@ $(O)/bench/target: bench/target.c bench/floor_int3.c bench/target.h
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 -O2 -g -D_GNU_SOURCE $(warn) -o $@ bench/target.c bench/floor_int3.c
 
+$(O)/bench/library: bench/floor_jump.S
+
 $(O)/bench/scale_target: bench/scale_target.c
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 -O2 -g -D_GNU_SOURCE $(warn) -o $@ $< -ldl -lpthread
 
 $(O)/bench/%: bench/%.c bench/child.c bench/uprobe.c bench/bench.h $(O)/test.a
 	@mkdir -p $(@D)
-	$(CC) $(filter-out -MMD -MP,$(hosted)) -o $@ $(filter %.c %.a,$^) $(LIBS) -lelf
+	$(CC) $(filter-out -MMD -MP,$(hosted)) -o $@ $(filter %.c %.S %.a,$^) $(LIBS) -lelf
 
 bench:
 	@scripts/deps.sh build
 	@$(MAKE) --no-print-directory -s $(O)/ukprobe $(O)/bench/target $(O)/bench/hits \
-		$(O)/bench/stop_time $(O)/bench/jump $(O)/bench/ring $(O)/bench/scale $(O)/bench/scale_target
+		$(O)/bench/stop_time $(O)/bench/jump $(O)/bench/library $(O)/bench/ring $(O)/bench/scale $(O)/bench/scale_target
 	@O=$(O) bench/run.sh
 
 .PHONY: bench

@@ -11,6 +11,8 @@ echo
 # Breakpoints against breakpoints: without the jumps that would replace ours.
 UKPROBES_OPTIMIZATION=0 "$O/bench/hits" "$O/bench/target"
 echo
+"$O/bench/library"
+echo
 "$O/bench/jump"
 echo
 "$O/bench/stop_time"
