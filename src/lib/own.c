@@ -429,7 +429,8 @@ int own_init(struct err *err)
 		return ret;
 	syscall(SYS_membarrier, REGISTER_SYNC_CORE, 0, 0);
 	vec_init();
-	ukp_lib_errno = __errno_location;
+	/* libc's TLS is static: at one distance from each thread's pointer. */
+	ukp_lib_errno_off = (int64_t)((uint64_t)__errno_location() - ukp_arch_thread());
 	ret = make_stubs(ctl, err);
 	if (!ret)
 		ret = make_priv(ctl, err);

@@ -14,29 +14,15 @@
  * sides write, fence and read, so one of them sees the other.
  */
 #include "engine/arch.h"
-#include "lib/hit/hit.h"
+#include "lib/hit/guard.h"
 
-#define BUCKETS 1024 /* a power of two */
-#define SLOTS 7
 #define NO_TLS (1ull << 63)
 #define KINDS 3ull /* in a key; thread pointers are aligned */
 
 enum { NR_gettid = 186 };
 
-struct guard_slot {
-	uint64_t key;  /* 0: free */
-	uint64_t runs; /* grows when a run ends */
-	struct kprobe *running;
-};
-
-struct guard_bucket {
-	uint64_t passed;
-	struct guard_slot slot[SLOTS];
-	uint64_t pad[2];
-};
-
-static struct guard_bucket table[BUCKETS] __attribute__((aligned(64)));
-static uint64_t quiet; /* the key of the library's own thread, or 0 */
+struct guard_bucket ukp_guard_table[GUARD_BUCKETS] __attribute__((aligned(64)));
+uint64_t ukp_guard_quiet;
 
 static uint64_t thread_key(void)
 {
@@ -47,75 +33,83 @@ static uint64_t thread_key(void)
 	return key & ~KINDS;
 }
 
-static uint64_t home_of(uint64_t key)
-{
-	return (key * 0x9e3779b97f4a7c15ull) >> 54;
-}
-
-static struct guard_slot *find(uint64_t key, uint64_t home)
+/* Where g->key is; false: nowhere. */
+static __attribute__((noinline)) bool find(struct guard *g)
 {
 	uint64_t n;
 	int i;
 
-	for (n = 0; n < BUCKETS; n++) {
-		struct guard_bucket *b = &table[(home + n) % BUCKETS];
+	for (n = 0; n < GUARD_BUCKETS; n++) {
+		struct guard_bucket *b = &ukp_guard_table[(g->home + n) % GUARD_BUCKETS];
 
-		for (i = 0; i < SLOTS; i++)
-			if (__atomic_load_n(&b->slot[i].key, __ATOMIC_RELAXED) == key)
-				return &b->slot[i];
-		if (!__atomic_load_n(&b->passed, __ATOMIC_RELAXED))
+		g->at = b;
+		g->bucket = n;
+		for (i = 0; i < GUARD_SLOTS; i++)
+			if (guard_key(b, i) == g->key) {
+				g->slot = (uint32_t)i;
+				return true;
+			}
+		if (!guard_passed(b))
 			break;
 	}
-	return NULL;
+	return false;
 }
 
-/* A free slot of one bucket. */
-static struct guard_slot *claim(struct guard_bucket *b, uint64_t key)
+/* Take a free slot of one bucket. */
+static bool claim(struct guard *g, struct guard_bucket *b)
 {
-	int i;
+	uint32_t i;
 
-	for (i = 0; i < SLOTS; i++) {
-		uint64_t none = 0;
-
-		/* Sequentially consistent: the fence between claiming and reading lists. */
-		if (!__atomic_load_n(&b->slot[i].key, __ATOMIC_RELAXED) &&
-		    __atomic_compare_exchange_n(&b->slot[i].key, &none, key, false,
-		                                __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
-			return &b->slot[i];
-	}
-	return NULL;
+	for (i = 0; i < GUARD_SLOTS; i++)
+		if (!guard_key(b, (int)i) && guard_claim(b, i, g->key)) {
+			g->at = b;
+			g->slot = i;
+			return true;
+		}
+	return false;
 }
 
 static void unpass(uint64_t home, uint64_t n)
 {
 	while (n--)
-		__atomic_fetch_sub(&table[(home + n) % BUCKETS].passed, 1, __ATOMIC_RELAXED);
+		__atomic_fetch_sub(&ukp_guard_table[(home + n) % GUARD_BUCKETS].passed, 1, __ATOMIC_RELAXED);
+}
+
+/* The home bucket is full. */
+static __attribute__((noinline)) bool claim_further(struct guard *g)
+{
+	uint64_t n;
+
+	for (n = 1; n < GUARD_BUCKETS; n++) {
+		__atomic_fetch_add(&ukp_guard_table[(g->home + n - 1) % GUARD_BUCKETS].passed, 1, __ATOMIC_RELAXED);
+		g->bucket = n;
+		if (claim(g, &ukp_guard_table[(g->home + n) % GUARD_BUCKETS]))
+			return true;
+	}
+	unpass(g->home, n - 1);
+	return false;
 }
 
 enum guard_state guard_on_kind(struct guard *g, enum guard_kind kind)
 {
-	uint64_t key = thread_key() | kind, n;
+	uint64_t thread = thread_key();
+	struct guard_bucket *home;
 
-	if ((key & ~KINDS) == __atomic_load_n(&quiet, __ATOMIC_RELAXED))
+	if (thread == __atomic_load_n(&ukp_guard_quiet, __ATOMIC_RELAXED))
 		return GUARD_QUIET;
-	g->home = home_of(key);
-	if (find(key, g->home))
+	g->key = thread | kind;
+	g->home = guard_home(g->key);
+	home = &ukp_guard_table[g->home];
+	if (!guard_empty(home) && find(g))
 		return GUARD_NESTED;
-	for (n = 0; n < BUCKETS; n++) {
-		struct guard_bucket *b = &table[(g->home + n) % BUCKETS];
-
-		g->slot = claim(b, key);
-		if (g->slot)
-			break;
-		__atomic_fetch_add(&b->passed, 1, __ATOMIC_RELAXED);
-	}
-	g->bucket = n;
-	if (!g->slot) {
-		unpass(g->home, n);
+	g->bucket = 0;
+	if (!claim(g, home) && !claim_further(g))
 		return GUARD_FULL;
+	g->error = NULL;
+	if (!(thread & NO_TLS)) {
+		g->error = (int *)(thread + ukp_lib_errno_off);
+		g->saved = *g->error;
 	}
-	g->error = key & NO_TLS ? NULL : ukp_lib_errno();
-	g->saved = g->error ? *g->error : 0;
 	return GUARD_ON;
 }
 
@@ -128,77 +122,68 @@ void guard_off(struct guard *g)
 {
 	if (g->error)
 		*g->error = g->saved;
-	g->slot->running = NULL;
-	/* Before the key: who saw this key with the old number sees the run's end. */
-	__atomic_store_n(&g->slot->runs, g->slot->runs + 1, __ATOMIC_RELEASE);
-	__atomic_store_n(&g->slot->key, 0, __ATOMIC_RELEASE);
-	unpass(g->home, g->bucket);
+	guard_leave(g->at, g->slot);
+	if (g->bucket)
+		unpass(g->home, g->bucket);
 }
 
 bool guard_is_quiet(void)
 {
-	return thread_key() == __atomic_load_n(&quiet, __ATOMIC_RELAXED);
+	return thread_key() == __atomic_load_n(&ukp_guard_quiet, __ATOMIC_RELAXED);
 }
 
 void guard_quiet(bool on)
 {
-	__atomic_store_n(&quiet, on ? thread_key() : 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&ukp_guard_quiet, on ? thread_key() : 0, __ATOMIC_RELAXED);
 }
 
 void guard_set_running(struct guard *g, struct kprobe *p)
 {
-	g->slot->running = p;
+	g->at->running[g->slot] = p;
 }
 
-static struct guard_slot *find_kind(enum guard_kind kind)
+static bool find_kind(struct guard *g, enum guard_kind kind)
 {
-	uint64_t key = thread_key() | kind;
-
-	return find(key, home_of(key));
+	g->key = thread_key() | kind;
+	g->home = guard_home(g->key);
+	return find(g);
 }
 
 struct kprobe *guard_running(bool *on)
 {
-	struct guard_slot *s = find_kind(GUARD_KPROBE);
+	struct guard g, other;
+	bool found = find_kind(&g, GUARD_KPROBE);
 
-	*on = s || find_kind(GUARD_FPROBE) || find_kind(GUARD_RETHOOK);
-	return s ? s->running : NULL;
+	*on = found || find_kind(&other, GUARD_FPROBE) || find_kind(&other, GUARD_RETHOOK);
+	return found ? g.at->running[g.slot] : NULL;
 }
 
-/*
- * One that stays on between two calls has no struct guard to remember what it
- * passed: it passes again all that stands before its slot.
- */
+/* One that stays on between two calls has no struct guard meanwhile. */
 void guard_set_busy(struct kprobe *busy)
 {
 	struct guard g;
 
 	if (guard_on(&g) == GUARD_ON)
-		g.slot->running = busy;
+		guard_set_running(&g, busy);
 }
 
 void guard_clear_busy(struct kprobe *busy)
 {
-	struct guard g = { .slot = find_kind(GUARD_KPROBE) };
+	struct guard g = { 0 };
 
-	if (!g.slot || g.slot->running != busy)
-		return;
-	g.home = home_of(g.slot->key);
-	while (g.slot < table[(g.home + g.bucket) % BUCKETS].slot ||
-	       g.slot >= table[(g.home + g.bucket) % BUCKETS].slot + SLOTS)
-		g.bucket++;
-	guard_off(&g);
+	if (find_kind(&g, GUARD_KPROBE) && g.at->running[g.slot] == busy)
+		guard_off(&g);
 }
 
-static void wait_slot(struct guard_slot *s, uint64_t own, void (*pause)(void))
+static void wait_slot(struct guard_bucket *b, int i, uint64_t own, void (*pause)(void))
 {
-	uint64_t key = __atomic_load_n(&s->key, __ATOMIC_SEQ_CST), runs;
+	uint64_t key = __atomic_load_n(&b->key[i], __ATOMIC_SEQ_CST), runs;
 
 	if (!key || (key & ~KINDS) == own)
 		return;
-	runs = __atomic_load_n(&s->runs, __ATOMIC_ACQUIRE);
-	while (__atomic_load_n(&s->key, __ATOMIC_ACQUIRE) == key &&
-	       __atomic_load_n(&s->runs, __ATOMIC_ACQUIRE) == runs)
+	runs = __atomic_load_n(&b->runs[i], __ATOMIC_ACQUIRE);
+	while (__atomic_load_n(&b->key[i], __ATOMIC_ACQUIRE) == key &&
+	       __atomic_load_n(&b->runs[i], __ATOMIC_ACQUIRE) == runs)
 		pause();
 }
 
@@ -208,7 +193,7 @@ void guard_wait(void (*pause)(void))
 	int b, i;
 
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	for (b = 0; b < BUCKETS; b++)
-		for (i = 0; i < SLOTS; i++)
-			wait_slot(&table[b].slot[i], own, pause);
+	for (b = 0; b < GUARD_BUCKETS; b++)
+		for (i = 0; i < GUARD_SLOTS; i++)
+			wait_slot(&ukp_guard_table[b], i, own, pause);
 }

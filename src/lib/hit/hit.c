@@ -10,10 +10,10 @@
  * the program expects.
  */
 #include "engine/arch.h"
-#include "lib/hit/hit.h"
+#include "lib/hit/guard.h"
 
 struct lib_arena *ukp_lib_arenas;
-int *(*ukp_lib_errno)(void);
+int64_t ukp_lib_errno_off;
 
 static struct kprobe *first(struct lib_site *s)
 {
@@ -240,4 +240,86 @@ void ukp_lib_post(struct pt_regs *regs, uint64_t ra)
 		ukp_vec_call(call_post, &post);
 	move(regs);
 	guard_off(&g);
+}
+
+void hit_time(struct ukp_hit *hit)
+{
+	if (hit->tsc)
+		return;
+	hit->tsc = ukp_arch_clock();
+	hit->cpu = ukp_arch_cpu(hit->ctl);
+}
+
+/* The same for a jump, one probe at a time; what needs a struct ukp_hit makes one. */
+static __attribute__((noinline)) int pre_in_jump(struct kprobe *p, struct pt_regs *regs,
+                                                 struct ukp_site *site)
+{
+	struct ukp_hit hit = { ukp_lib_ctl, .site = site, .regs = regs, .flags = UKP_HIT_JUMP };
+	struct pre pre = { p, &hit, 0 };
+
+	if (wants_vec(p))
+		ukp_vec_call(call_pre, &pre);
+	else
+		call_pre(&pre);
+	return pre.flow;
+}
+
+/* In the guard's slot 0 of b. */
+static int run_in_jump(struct lib_site *s, struct pt_regs *regs, struct guard_bucket *b,
+                       struct ukp_site *site)
+{
+	struct kprobe *p;
+	int flow = 0;
+
+	for (p = first(s); p && !flow; p = next(p)) {
+		if (!enabled(p))
+			continue;
+		b->running[0] = p;
+		if (p->ukp_ret || !(p->flags & UKP_NOVEC))
+			flow = pre_in_jump(p, regs, site);
+		else if (p->pre_handler)
+			flow = p->pre_handler(p, regs);
+	}
+	return flow;
+}
+
+static __attribute__((noinline)) int jump_hit_slowly(struct pt_regs *regs, struct ukp_site *site)
+{
+	struct ukp_ctl *ctl = ukp_lib_ctl;
+	struct ukp_hit hit = { .ctl = ctl, .site = site, .regs = regs, .flags = UKP_HIT_JUMP };
+
+	if (!ukp_hit_alive(ctl))
+		hit.flags |= UKP_HIT_CHILD;
+	return ukp_hit_run(&hit);
+}
+
+/*
+ * ukp_lib_hit() in as few instructions as it takes: kprobes alone, and the
+ * guard's first slot free.
+ */
+int ukp_lib_jump_hit(struct pt_regs *regs, struct ukp_site *site)
+{
+	const struct ukp_ctl *ctl = ukp_lib_ctl;
+	/* Acquire: an action is complete before it is linked. */
+	const struct ukp_action *a =
+		ukp_ctl_at(ctl, __atomic_load_n(&site->action, __ATOMIC_ACQUIRE));
+	struct lib_site *s = (struct lib_site *)a->ctx;
+	struct guard_bucket *b;
+	uint64_t thread;
+	int flow, *error, saved;
+
+	if (!ukp_hit_alive(ctl) || __atomic_load_n(&s->fprobes, __ATOMIC_RELAXED))
+		return jump_hit_slowly(regs, site);
+	thread = ukp_arch_thread();
+	b = guard_on_home(thread);
+	if (!b)
+		return jump_hit_slowly(regs, site);
+	error = (int *)((thread & ~3ull) + ukp_lib_errno_off);
+	saved = *error;
+	flow = run_in_jump(s, regs, b, site);
+	if (flow)
+		move(regs);
+	*error = saved;
+	guard_leave(b, 0);
+	return flow;
 }

@@ -83,11 +83,13 @@ struct ukp_kret {
 
 /* One handler run of one thread. */
 struct guard {
-	struct guard_slot *slot;
-	uint64_t home; /* first bucket of its key */
-	uint64_t bucket;
-	int *error; /* the thread's errno; NULL: it has none */
+	struct guard_bucket *at;
+	uint64_t key;
+	uint64_t home;   /* first bucket of its key */
+	uint64_t bucket; /* how many further on it is */
+	uint32_t slot;   /* of at */
 	int saved;
+	int *error; /* the thread's errno; NULL: it has none */
 };
 
 /* Handlers of one kind are not entered twice; the kinds don't keep each other out. */
@@ -131,7 +133,7 @@ bool guard_is_quiet(void);
 extern struct ukp_ctl *ukp_lib_ctl;
 /* Filled in before the first probe. */
 extern struct lib_arena *ukp_lib_arenas;
-extern int *(*ukp_lib_errno)(void);
+extern int64_t ukp_lib_errno_off; /* of errno from the thread pointer, in all threads */
 
 int ukp_lib_hit(struct ukp_hit *hit, uint64_t ctx);    /* action: struct lib_site */
 int ukp_lib_return(struct ukp_hit *hit, uint64_t ctx); /* action: struct ukp_kret */
@@ -143,8 +145,12 @@ void ukp_lib_entry(struct ukp_hit *hit, struct kprobe *p);
 void ukp_lib_post(struct pt_regs *regs, uint64_t ra);
 void ukp_post_entry(void);
 
-/* What detours call: ukp_detour_hit() with the stack as the ABI wants it. */
+/* What detours call: ukp_lib_jump_hit() with the stack as the ABI wants it. */
 int ukp_lib_detour(struct pt_regs *regs, struct ukp_site *site);
+/* A hit without time and CPU, which take longer than all else: see hit_time(). */
+int ukp_lib_jump_hit(struct pt_regs *regs, struct ukp_site *site);
+/* Before a call is followed. */
+void hit_time(struct ukp_hit *hit);
 
 /*
  * In orig_ax of a hit's registers once a handler has chosen ip: from then on who

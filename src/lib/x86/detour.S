@@ -12,7 +12,7 @@ ukp_lib_detour:
 	push	%rbx
 	mov	%rsp, %rbx
 	and	$-16, %rsp
-	call	ukp_detour_hit
+	call	ukp_lib_jump_hit
 	mov	%rbx, %rsp
 	pop	%rbx
 	ret
