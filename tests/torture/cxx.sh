@@ -9,3 +9,7 @@ build cxx11 cxx.cc g++ "${flags[@]}" -D_GLIBCXX_USE_CXX11_ABI=1 &&
 build cxx98 cxx.cc g++ "${flags[@]}" -D_GLIBCXX_USE_CXX11_ABI=0 &&
 	run -i "$T/in.go" -m END-OF-RUN old-strings "$BIN"
 run -l launched "$BIN"
+
+# The unwinder, under the same exceptions.
+module libgcc_s
+run -i "$T/in.go" -m END-OF-RUN unwinder "$BUILT/cxx11"
