@@ -7,7 +7,7 @@
 #	tests/lint/man.sh [UKPROBE]
 set -u
 cd "$(dirname "$0")/../.." || exit 1
-ukprobe=${1:-build/ukprobe}
+ukprobe=${1:-${O:-build}/ukprobe}
 bad=0
 
 complain()
