@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/time.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -208,8 +209,10 @@ static void a_killed_writer_leaves_one_torn_record_a_thread(void **s)
 
 		fixture_open(&f, 8, 14);
 		pid = fork();
-		if (!pid)
+		if (!pid) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
 			write_until_killed(&f);
+		}
 		while (!read_all(&f, last))
 			usleep(100);
 		for (int k = 0; k < 3 + i % 5; k++) {

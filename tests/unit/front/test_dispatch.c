@@ -365,6 +365,21 @@ static void a_launched_command_inherits_no_ignored_signal(void **state)
 	assert_int_equal(ignored, 0);
 }
 
+/*
+ * Ctrl-C until it has ended: the first takes the probes out, one that comes after
+ * that gives up lines that still wait.
+ */
+static void insist(pid_t pid)
+{
+	siginfo_t si;
+
+	do {
+		kill(pid, SIGINT);
+		usleep(10000);
+		si.si_pid = 0;
+	} while (!waitid(P_PID, (id_t)pid, &si, WEXITED | WNOHANG | WNOWAIT) && !si.si_pid);
+}
+
 /* A reader that goes away, and one that stands still. */
 static void with_pipe(const char *line, bool stand_still)
 {
@@ -384,15 +399,10 @@ static void with_pipe(const char *line, bool stand_still)
 	close(fds[1]);
 	if (read(fds[0], &c, 1) != 1)
 		abort();
-	if (stand_still) {
-		usleep(100000);
-		kill(pid, SIGINT);
-		usleep(100000);
-		/* The probes are out now; give up lines that still wait as well. */
-		kill(pid, SIGINT);
-	} else {
+	if (stand_still)
+		insist(pid);
+	else
 		close(fds[0]);
-	}
 	finish(pid, tmpfile(), e);
 	if (stand_still)
 		close(fds[0]);

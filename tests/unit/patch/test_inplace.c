@@ -389,6 +389,6 @@ int main(void)
 		cmocka_unit_test(musls_labels_are_found_with_symbols_and_without),
 	};
 
-	alarm(250);
+	alarm(900);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,6 +14,7 @@
 
 #include <link.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "plan/detour.h"
@@ -140,6 +141,15 @@ static bool make_writable(const struct patched *p)
 	return true;
 }
 
+/* It may as well never end, running in circles or waiting for itself. */
+static void limit_time(unsigned int cpu_seconds)
+{
+	struct rlimit cpu = { cpu_seconds, cpu_seconds };
+
+	setrlimit(RLIMIT_CPU, &cpu);
+	alarm(cpu_seconds * 3);
+}
+
 /* In a child; 0: all is well. */
 static int try_library(const char *path, void (*work)(void *), enum round round)
 {
@@ -149,7 +159,7 @@ static int try_library(const char *path, void (*work)(void *), enum round round)
 	size_t executed = 0;
 	void *h;
 
-	alarm(round == CONTROL ? 10 : 120); /* it may as well never end */
+	limit_time(round == CONTROL ? 10 : 300);
 	prctl(PR_SET_DUMPABLE, 0);
 	h = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (!h || dlinfo(h, RTLD_DI_LINKMAP, &map) || !facts_load(&p.f, path) ||

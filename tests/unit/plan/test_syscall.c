@@ -193,7 +193,7 @@ static int setup(void **state)
 {
 	(void)state;
 	make_code();
-	alarm(250);
+	alarm(900);
 	return 0;
 }
 

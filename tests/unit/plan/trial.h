@@ -136,7 +136,7 @@ static inline uint64_t trial_target(const struct trial *t)
 /* Random memory, half of its words addresses of int3s; random registers and vectors. */
 static inline void trial_state(struct trial *t)
 {
-	alarm(300); /* an instruction that jumps to itself must not hang the tests */
+	alarm(900); /* an instruction that jumps to itself must not hang the tests */
 	cpu_take_signals();
 	for (unsigned int i = 0; i < DATA_SIZE; i += 8) {
 		uint64_t d = rnd() & 1 ? trial_target(t) : rnd();
