@@ -172,7 +172,7 @@ static const struct ukp_detour *make_detour(struct lib_site *s, unsigned int set
 	struct plan_detour_request req = { .code = s->window->code,
 		                           .addr = s->addr,
 		                           .window = w,
-		                           .engine = (uint64_t)ukp_lib_detour,
+		                           .engine = (uint64_t)ukp_lib_jump_hit,
 		                           .form = { .saves = PLAN_SAVE_ALL, .flow = true },
 		                           .probes = (uint8_t)(1 | set << 1),
 		                           .buf = s->addr + AWAY };

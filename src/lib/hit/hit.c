@@ -297,7 +297,8 @@ static __attribute__((noinline)) int jump_hit_slowly(struct pt_regs *regs, struc
  * ukp_lib_hit() in as few instructions as it takes: kprobes alone, and the
  * guard's first slot free.
  */
-int ukp_lib_jump_hit(struct pt_regs *regs, struct ukp_site *site)
+__attribute__((force_align_arg_pointer)) int ukp_lib_jump_hit(struct pt_regs *regs,
+                                                              struct ukp_site *site)
 {
 	const struct ukp_ctl *ctl = ukp_lib_ctl;
 	/* Acquire: an action is complete before it is linked. */
@@ -314,7 +315,7 @@ int ukp_lib_jump_hit(struct pt_regs *regs, struct ukp_site *site)
 	b = guard_on_home(thread);
 	if (!b)
 		return jump_hit_slowly(regs, site);
-	error = (int *)((thread & ~3ull) + ukp_lib_errno_off);
+	error = (int *)(thread + ukp_lib_errno_off);
 	saved = *error;
 	flow = run_in_jump(s, regs, b, site);
 	if (flow)

@@ -8,7 +8,8 @@
  *
  *	int3 -> engine -> ukp_lib_hit(): guard on, handlers newest first, guard
  *	off -> slot -> back, or ukp_post_entry -> ukp_lib_post()
- *	jump -> detour -> ukp_lib_detour -> engine -> ukp_lib_hit() -> copy -> back
+ *	jump -> detour -> ukp_lib_jump_hit() -> handlers, or engine -> ukp_lib_hit()
+ *	-> copy -> back
  *	stub -> engine -> ukp_lib_return()
  *
  * Lists of probes change under a mutex (src/lib/kprobe.c); readers are inside
@@ -145,9 +146,10 @@ void ukp_lib_entry(struct ukp_hit *hit, struct kprobe *p);
 void ukp_lib_post(struct pt_regs *regs, uint64_t ra);
 void ukp_post_entry(void);
 
-/* What detours call: ukp_lib_jump_hit() with the stack as the ABI wants it. */
-int ukp_lib_detour(struct pt_regs *regs, struct ukp_site *site);
-/* A hit without time and CPU, which take longer than all else: see hit_time(). */
+/*
+ * What detours call.  It aligns the stack, which is as the program had it.  The hit
+ * has no time and CPU, which would take longer than all else: see hit_time().
+ */
 int ukp_lib_jump_hit(struct pt_regs *regs, struct ukp_site *site);
 /* Before a call is followed. */
 void hit_time(struct ukp_hit *hit);
