@@ -64,12 +64,6 @@ static void shard(struct entry *e, const struct plan_count *c)
 	gen_mark(e->g, e->orig, e->words, UKP_PC_BEFORE);
 }
 
-static void end_short(struct gen *g, unsigned int from)
-{
-	if (!g->why)
-		g->buf[from - 1] = (uint8_t)(g->n - from);
-}
-
 void count_entry(struct gen *g, const struct plan_count *c, uint64_t cell, uint64_t orig)
 {
 	struct entry e = { g, orig, 0 };
@@ -99,8 +93,8 @@ void count_entry(struct gen *g, const struct plan_count *c, uint64_t cell, uint6
 	none = g->n;
 	shard(&e, c);
 	PUT(&e, 0xf0, 0x48, 0xff, 0x04, 0x0a); /* lock incq (%rdx,%rcx) */
-	end_short(g, dead);
-	end_short(g, none);
+	gen_short(g, dead);
+	gen_short(g, none);
 	PUT(&e, 0x04, 0x7f); /* add $127,%al: OF as seto found it */
 	PUT(&e, 0x9e);       /* sahf */
 	e.words--;

@@ -151,13 +151,59 @@ static void save(struct detour *d)
 	}
 }
 
+/* popfq takes as long as all else together: it is for flags that sahf doesn't have. */
+static bool by_sahf(const struct detour *d)
+{
+	return d->saves & PLAN_SAVE(ax) && d->saves & PLAN_SAVE(cx);
+}
+
+#define PUT(d, ...)                        \
+	do {                               \
+		GEN(&(d)->g, __VA_ARGS__); \
+		here(d, UKP_PC_BEFORE);    \
+	} while (0)
+
+/*
+ * Flags from the frame, while ax and cx are still there.  A C function leaves all
+ * but the arithmetic ones clear, as they mostly were.
+ */
+static void flags_back(struct detour *d)
+{
+	const uint8_t at = 8 * W_FLAGS;
+	unsigned int plain, end;
+	struct gen *g = &d->g;
+
+	PUT(d, 0x8b, 0x84, 0x24, at, 0, 0, 0); /* mov flags,%eax */
+	PUT(d, 0xa9, 0x00, 0x45, 0x24, 0x00);  /* test $TF|DF|NT|AC|ID,%eax */
+	PUT(d, 0x74, 0);                       /* jz 1f */
+	plain = g->n;
+	GEN(g, 0xff, 0xb4, 0x24, at, 0, 0, 0); /* push flags */
+	d->words++;
+	here(d, UKP_PC_BEFORE);
+	d->words--;
+	PUT(d, 0x9d);    /* popfq */
+	PUT(d, 0xeb, 0); /* jmp 2f */
+	end = g->n;
+	gen_short(g, plain);
+	PUT(d, 0x89, 0xc1);       /* 1: mov %eax,%ecx */
+	PUT(d, 0x88, 0xc4);       /* mov %al,%ah */
+	PUT(d, 0xc1, 0xe9, 0x04); /* shr $4,%ecx: OF is bit 7 of it */
+	PUT(d, 0x80, 0xe1, 0x80); /* and $0x80,%cl */
+	PUT(d, 0x00, 0xc9);       /* add %cl,%cl: overflows if that is set */
+	PUT(d, 0x9e);             /* sahf */
+	gen_short(g, end);        /* 2: */
+}
+
 static void restore(struct detour *d)
 {
 	struct gen *g = &d->g;
+	bool popfq = !by_sahf(d);
 	int gap = 0;
 
+	if (!popfq)
+		flags_back(d);
 	for (unsigned int w = W_R15; w <= W_SS; w++) {
-		bool pops = d->saves >> w & 1 && (w < W_ORIG_AX || w == W_FLAGS);
+		bool pops = d->saves >> w & 1 && (w < W_ORIG_AX || (w == W_FLAGS && popfq));
 
 		if (!pops) {
 			gap++;

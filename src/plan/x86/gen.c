@@ -73,6 +73,12 @@ bool gen_reaches(const struct gen *g, uint64_t to, unsigned int n, int32_t *rel)
 	return d == *rel;
 }
 
+void gen_short(struct gen *g, unsigned int from)
+{
+	if (!g->why)
+		g->buf[from - 1] = (uint8_t)(g->n - from);
+}
+
 void gen_jump(struct gen *g, uint64_t to)
 {
 	int32_t rel;

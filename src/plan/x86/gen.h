@@ -52,6 +52,8 @@ void gen_put64(struct gen *g, uint64_t v);
 void gen_mark(struct gen *g, uint64_t orig, unsigned int words, unsigned int flags);
 /* Displacement to an address from the end of n more bytes. */
 bool gen_reaches(const struct gen *g, uint64_t to, unsigned int n, int32_t *rel);
+/* Make the rel8 that ends at from lead here. */
+void gen_short(struct gen *g, unsigned int from);
 void gen_jump(struct gen *g, uint64_t to);
 /* The way on from g->next, sp being words lower than the original. */
 void gen_leave(struct gen *g, unsigned int words);
