@@ -13,7 +13,8 @@
 	.hidden	ukp_vec_call
 	.type	ukp_vec_call, @function
 
-#define HEADER 512
+#define HEADER 512		/* the first word: which parts are not in their initial state */
+#define MXCSR 0x1f80
 
 ukp_vec_call:
 	push	%rbp
@@ -41,12 +42,18 @@ ukp_vec_call:
 	xsavec64 (%rsp)
 	jmp	3f
 1:	fxsave64 (%rsp)
-	jmp	3f
+	jmp	6f
 2:	xsave64	(%rsp)
-3:	fninit
-	push	$0x1f80
+3:	testb	$1, HEADER(%rsp)	/* x87 is mostly in its initial state */
+	jz	7f
+6:	fninit
+7:	lea	-8(%rsp), %rsp
+	stmxcsr	(%rsp)
+	cmpl	$MXCSR, (%rsp)
+	je	8f
+	movl	$MXCSR, (%rsp)
 	ldmxcsr	(%rsp)
-	lea	8(%rsp), %rsp
+8:	lea	8(%rsp), %rsp
 	mov	%r12, %rdi
 	call	*%rbx
 	mov	ukp_vec_mask(%rip), %eax
