@@ -43,10 +43,10 @@ static __attribute__((noinline)) bool find(struct guard *g)
 		struct guard_bucket *b = &ukp_guard_table[(g->home + n) % GUARD_BUCKETS];
 
 		g->at = b;
-		g->bucket = n;
 		for (i = 0; i < GUARD_SLOTS; i++)
 			if (guard_key(b, i) == g->key) {
 				g->slot = (uint32_t)i;
+				g->passed = n ? n : i > 0;
 				return true;
 			}
 		if (!guard_passed(b))
@@ -69,24 +69,35 @@ static bool claim(struct guard *g, struct guard_bucket *b)
 	return false;
 }
 
+static void pass(uint64_t n)
+{
+	__atomic_fetch_add(&ukp_guard_table[n % GUARD_BUCKETS].passed, 1, __ATOMIC_RELAXED);
+}
+
 static void unpass(uint64_t home, uint64_t n)
 {
 	while (n--)
-		__atomic_fetch_sub(&ukp_guard_table[(home + n) % GUARD_BUCKETS].passed, 1, __ATOMIC_RELAXED);
+		__atomic_fetch_sub(&ukp_guard_table[(home + n) % GUARD_BUCKETS].passed, 1,
+		                   __ATOMIC_RELAXED);
 }
 
-/* The home bucket is full. */
+/* Anywhere but in the home's first slot. */
 static __attribute__((noinline)) bool claim_further(struct guard *g)
 {
 	uint64_t n;
 
+	pass(g->home);
+	g->passed = 1;
+	if (claim(g, &ukp_guard_table[g->home]))
+		return true;
 	for (n = 1; n < GUARD_BUCKETS; n++) {
-		__atomic_fetch_add(&ukp_guard_table[(g->home + n - 1) % GUARD_BUCKETS].passed, 1, __ATOMIC_RELAXED);
-		g->bucket = n;
+		if (n > 1)
+			pass(g->home + n - 1);
+		g->passed = n;
 		if (claim(g, &ukp_guard_table[(g->home + n) % GUARD_BUCKETS]))
 			return true;
 	}
-	unpass(g->home, n - 1);
+	unpass(g->home, g->passed);
 	return false;
 }
 
@@ -102,8 +113,10 @@ enum guard_state guard_on_kind(struct guard *g, enum guard_kind kind)
 	home = &ukp_guard_table[g->home];
 	if (!guard_empty(home) && find(g))
 		return GUARD_NESTED;
-	g->bucket = 0;
-	if (!claim(g, home) && !claim_further(g))
+	g->passed = 0;
+	g->at = home;
+	g->slot = 0;
+	if (!guard_claim(home, 0, g->key) && !claim_further(g))
 		return GUARD_FULL;
 	g->error = NULL;
 	if (!(thread & NO_TLS)) {
@@ -123,8 +136,8 @@ void guard_off(struct guard *g)
 	if (g->error)
 		*g->error = g->saved;
 	guard_leave(g->at, g->slot);
-	if (g->bucket)
-		unpass(g->home, g->bucket);
+	if (g->passed)
+		unpass(g->home, g->passed);
 }
 
 bool guard_is_quiet(void)

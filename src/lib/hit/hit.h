@@ -87,7 +87,7 @@ struct guard {
 	struct guard_bucket *at;
 	uint64_t key;
 	uint64_t home;   /* first bucket of its key */
-	uint64_t bucket; /* how many further on it is */
+	uint64_t passed; /* buckets that it has passed */
 	uint32_t slot;   /* of at */
 	int saved;
 	int *error; /* the thread's errno; NULL: it has none */
