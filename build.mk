@@ -174,9 +174,10 @@ clean:
 
 SONAME := libukprobes.so.0
 
+# Its handlers stay installed: it must never be unloaded, not even with the plugin that brought it.
 $(O)/$(SONAME): $(lib_objs) src/lib/libukprobes.map
 	$(CC) $(san) -shared -Wl,-soname,$(SONAME) -Wl,--version-script,src/lib/libukprobes.map \
-		-Wl,-z,relro,-z,now -Wl,--no-undefined $(LDFLAGS) -o $@ $(lib_objs) $(LIBS)
+		-Wl,-z,relro,-z,now,-z,nodelete -Wl,--no-undefined $(LDFLAGS) -o $@ $(lib_objs) $(LIBS)
 
 $(O)/libukprobes.so: $(O)/$(SONAME)
 	ln -sf $(SONAME) $@
