@@ -19,7 +19,10 @@ const char *errno_text(char *buf, size_t size, int64_t value, bool pointer)
 {
 	const char *name = errno_name(value);
 
-	if (name)
+	/* -EPERM, but also the failure of all that leave the reason in errno */
+	if (value == -1)
+		snprintf(buf, size, "-1 (or -EPERM)");
+	else if (name)
 		snprintf(buf, size, "-%s (%" PRId64 ")", name, value);
 	else if (pointer && !value)
 		snprintf(buf, size, "NULL");

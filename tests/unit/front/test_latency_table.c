@@ -113,6 +113,8 @@ static void errors_are_named_as_people_know_them(void **state)
 
 	assert_string_equal(errno_text(buf, sizeof(buf), -12, false), "-ENOMEM (-12)");
 	assert_string_equal(errno_text(buf, sizeof(buf), -2, true), "-ENOENT (-2)");
+	assert_string_equal(errno_text(buf, sizeof(buf), -1, false), "-1 (or -EPERM)");
+	assert_string_equal(errno_text(buf, sizeof(buf), -1, true), "-1 (or -EPERM)");
 	assert_string_equal(errno_text(buf, sizeof(buf), 0, true), "NULL");
 	assert_string_equal(errno_text(buf, sizeof(buf), 0, false), "0");
 	assert_string_equal(errno_text(buf, sizeof(buf), -4000, false), "-4000");
