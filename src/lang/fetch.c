@@ -79,7 +79,11 @@ static int peel_one(struct peel *p, struct slice *s, struct err *err)
 		;
 	if (!close)
 		return lang_fail(err, -EINVAL, LANG_DEREF_OPEN_BRACE, p->column + (int)s->n, NULL);
-	s->n = close - 1; /* the kernel drops what follows the brace */
+	/* The kernel drops it, and with it a type whose colon was forgotten. */
+	if (close < s->n)
+		return lang_fail(err, -EINVAL, LANG_BAD_FETCH_ARG, p->column + (int)close,
+		                 "nothing follows the brace but :TYPE");
+	s->n = close - 1;
 	p->nr++;
 	return 0;
 }

@@ -87,6 +87,8 @@ static void numbers_follow_the_kernels_rules(void **state)
 	takes("p vfs_read \\-9223372036854775808");
 	refuses("p vfs_read -+4(%di)", -EINVAL, 11, "Invalid dereference offset");
 	refuses("p vfs_read --4(%di)", -EINVAL, 11, "Invalid dereference offset");
+	refuses("p vfs_read +0($arg1)string", -EINVAL, 20, "nothing follows the brace but :TYPE");
+	refuses("p vfs_read +0(+8(%di)x):u8", -EINVAL, 21, "nothing follows the brace but :TYPE");
 	refuses("p vfs_read +0()", -EINVAL, 14, "Invalid fetch argument");
 	refuses("p vfs_read $stack99999999999999999999", -ERANGE, 11, "Invalid $-variable");
 	/* a column as the kernel counts it, one short behind two signs */
