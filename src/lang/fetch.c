@@ -129,7 +129,8 @@ static int parse_argn(const struct lang_def *def, struct peel *p, struct lang_ar
 	if (ret)
 		return lang_fail(err, ret, LANG_BAD_VAR, p->column, NULL);
 	if (!n || n > LANG_PARAM_MAX)
-		return lang_fail(err, -EINVAL, LANG_BAD_ARG_NUM, p->column, NULL);
+		return lang_fail(err, -EINVAL, LANG_BAD_ARG_NUM, p->column,
+		                 "they count from 1 to %d", LANG_PARAM_MAX);
 	/* At an address only the target can tell. */
 	if (!def->ret && def->place.kind == LANG_SYM && !is_entry_place(def))
 		return lang_fail(err, -EINVAL, LANG_NOFENTRY_ARGS, p->column,

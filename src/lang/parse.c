@@ -36,7 +36,8 @@ static int parse_letter(struct lang_def *def, const struct lang_words *w, struct
 		                 "f (functions)");
 	if (w->nr < 2)
 		return lang_fail(err, -EINVAL, LANG_SYNTAX, 0,
-		                 "the place is missing: %c[:[GRP/]EVENT] PLACE [ARGS]", s.p[0]);
+		                 "the place is missing: %c[:[GRP/]EVENT] %s [ARGS]", s.p[0],
+		                 s.p[0] == 'f' ? "[MOD:]GLOB" : "PLACE");
 	def->ret = s.p[0] == 'r';
 	def->many = s.p[0] == 'f' ? LANG_FUNCS : LANG_ONE;
 	return 0;

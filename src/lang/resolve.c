@@ -170,11 +170,13 @@ static int indirect(const struct found *f, struct sym_proc *proc, const struct l
 static int unknown(struct sym_proc *proc, struct sym_module *m, const char *name, int code,
                    int column, struct err *err)
 {
-	char list[512];
+	char list[512] = "; only f, and p with +*, take patterns";
 
-	lang_near(proc, m, name, list, sizeof(list));
-	return lang_fail(err, code, LANG_BAD_PROBE_ADDR, column, "no symbol %.128s%s%.128s%s", name,
-	                 m ? " in " : "", m ? sym_module_name(m) : "", list);
+	if (!strpbrk(name, "*?["))
+		lang_near(proc, m, name, list, sizeof(list));
+	return lang_fail(err, code, LANG_BAD_PROBE_ADDR, column, "no symbol %s%.128s%s%.128s%s",
+	                 code == -ENOENT ? "@" : "", name, m ? " in " : "",
+	                 m ? sym_module_name(m) : "", list);
 }
 
 /* A path may be written through a link, as ldd prints it. */

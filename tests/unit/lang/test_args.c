@@ -95,6 +95,7 @@ static void numbers_follow_the_kernels_rules(void **state)
 	refuses("p vfs_read +-4(%foo)", -EINVAL, 14, "Invalid register name");
 	takes("p vfs_read $stack2048");
 	refuses("p vfs_read $stack2049", -EINVAL, 11, "Invalid stack number");
+	refuses("p vfs_read $arg0", -EINVAL, 11, "Invalid argument number: they count from 1");
 }
 
 static void offsets_that_do_not_fit_are_refused_rather_than_cut(void **state)
@@ -167,7 +168,8 @@ static void a_data_symbol_is_chosen_as_the_program_sees_it(void **state)
 	assert_int_equal(r.ev->steps[0].imm, 0x7f0000008108);
 	line_free(&r);
 	refuses("p vfs_read a=@table", -EINVAL, 13, "The symbol is not unique");
-	refuses("p vfs_read a=@nosuch", -ENOENT, 2, "Invalid probed address or symbol");
+	refuses("p vfs_read a=@nosuch", -ENOENT, 2,
+	        "Invalid probed address or symbol: no symbol @nosuch");
 }
 
 int main(void)

@@ -102,6 +102,7 @@ static void an_unknown_symbol_is_answered_with_near_names(void **state)
 	        "Invalid probed address or symbol: no symbol vfs_raed; near it: vfs_read or "
 	        "vfs_write");
 	refuses("p libc.so.6:nothing", -EINVAL, 2, "no symbol nothing in libc.so.6");
+	refuses("p vfs_*", -EINVAL, 2, "no symbol vfs_*; only f, and p with +*, take patterns");
 	refuses("p nolib:malloc", -ENOENT, 2, "no module 'nolib' is mapped");
 	refuses("p nolib.so:0x10", -ENOENT, 2, "'nolib.so' is not mapped");
 }
@@ -252,7 +253,8 @@ static void what_the_kernel_does_not_log_still_gets_a_sentence(void **state)
 	refuses("", -EINVAL, 0, "empty");
 	refuses(" # comment", -EINVAL, 0, "empty");
 	refuses("x vfs_read", -EINVAL, 0, "begins with p");
-	refuses("p:foo", -EINVAL, 0, "the place is missing");
+	refuses("p:foo", -EINVAL, 0, "the place is missing: p[:[GRP/]EVENT] PLACE [ARGS]");
+	refuses("f:foo", -EINVAL, 0, "the place is missing: f[:[GRP/]EVENT] [MOD:]GLOB [ARGS]");
 	refuses("p:foo vfs_read\np:bar vfs_read", -EINVAL, 0, "one line");
 	refuses("t:foo sched_switch", -EOPNOTSUPP, 0, "Not supported yet");
 	refuses("-:foo", -EOPNOTSUPP, 0, "Not supported yet");
