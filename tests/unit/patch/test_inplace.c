@@ -196,6 +196,23 @@ static uint64_t waiting_at(void)
 	return last ? strtoul(last, NULL, 16) : 0;
 }
 
+/* Asleep for a signal to wake: not in want of a page or of a lock of the kernel. */
+static bool sleeps(void)
+{
+	char path[64], line[512] = "", *p;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
+	f = fopen(path, "r");
+	if (!f)
+		return false;
+	if (!fgets(line, sizeof(line), f))
+		line[0] = 0;
+	fclose(f);
+	p = strrchr(line, ')');
+	return p && !strncmp(p, ") S", 3);
+}
+
 /* ... and stays. */
 static uint64_t settled_at(void)
 {
@@ -206,7 +223,7 @@ static uint64_t settled_at(void)
 		usleep(1000);
 		last = pc;
 		pc = waiting_at();
-		same = pc && pc == last ? same + 1 : 0;
+		same = pc && pc == last && sleeps() ? same + 1 : 0;
 	}
 	return pc;
 }
