@@ -119,9 +119,11 @@ e2e  := $(filter-out tests/e2e/lib.sh tests/e2e/run.sh,$(wildcard tests/e2e/*.sh
 
 # Everything is built by gcc and by clang without a warning, then all tests run:
 # lint, unit, unit under sanitizers, fuzzers for some seconds, scenarios, and
-# the command on real programs.
+# the command on real programs.  Of what can't be installed here only some tests
+# may have need: these say so.
 check:
-	@scripts/deps.sh build demo check
+	@scripts/deps.sh build
+	@scripts/deps.sh demo check || echo "check: goes on without these"
 	@$(MAKE) --no-print-directory -s -j2 WERROR=-Werror all $(unit_bin) $(scenario_bin)
 	@$(MAKE) --no-print-directory -s -j2 WERROR=-Werror CC=clang O=$(O)/clang all
 	@$(MAKE) --no-print-directory -s -j2 WERROR=-Werror SAN=1 O=$(O)/san san-tests
