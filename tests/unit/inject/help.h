@@ -138,6 +138,24 @@ static inline void await_call(pid_t pid, const char *call)
 			fail_msg("process %d is not in the system call %s", pid, call);
 }
 
+/* Root of a container often has less than all. */
+static inline void skip_without_cap_sys_admin(void)
+{
+	char line[256];
+	uint64_t caps = 0;
+	FILE *f = fopen("/proc/self/status", "r");
+
+	while (f && fgets(line, sizeof(line), f))
+		if (!strncmp(line, "CapEff:", 7))
+			caps = strtoull(line + 7, NULL, 16);
+	if (f)
+		fclose(f);
+	if (caps >> 21 & 1)
+		return;
+	print_message("skipped: needs CAP_SYS_ADMIN\n");
+	skip();
+}
+
 /* Yama's ptrace_scope from 2 on keeps who has no privilege from any process. */
 static inline void skip_if_yama_forbids(void)
 {
