@@ -65,7 +65,7 @@ await '^faulted'
 "$UKP" trace -p "$PID" -n 1 -o "$T/second" 'p:in other+2' 2>"$T/second.err" &
 SECOND=$!
 PIDS+=("$SECOND")
-end=$((SECONDS + 60))
+end=$((SECONDS + PATIENCE))
 until halted; do
 	[ $SECONDS -le $end ] || fail "the second one isn't planted"
 done
