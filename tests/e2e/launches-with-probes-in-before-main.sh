@@ -35,7 +35,8 @@ done
 build launched gcc gcc
 # Statuses as a shell has them, one line each.
 for cmd in "$T/missing" no-such-command-anywhere; do
-	run 127 none 'p once' -- "$cmd"
+	# (Where PATH has a folder that is not for us it would be "Permission denied".)
+	PATH=/usr/bin:/bin run 127 none 'p once' -- "$cmd"
 	eq "$(cat "$T/err")" "ukprobe: cannot run $cmd: No such file or directory" "a missing command"
 done
 run 1 none 'p nowhere' -- "$BIN" 0
