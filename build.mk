@@ -146,6 +146,10 @@ $(O)/bench/scale_target: bench/scale_target.c
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 -O2 -g -D_GNU_SOURCE $(warn) -o $@ $< -ldl -lpthread
 
+$(O)/bench/many.so: bench/many.sh
+	@mkdir -p $(@D)
+	bench/many.sh | $(CC) -shared -nostdlib -x assembler - -o $@
+
 $(O)/bench/%: bench/%.c bench/child.c bench/uprobe.c bench/bench.h $(O)/test.a
 	@mkdir -p $(@D)
 	$(CC) $(filter-out -MMD -MP,$(hosted)) -o $@ $(filter %.c %.S %.a,$^) $(LIBS) -lelf
@@ -153,7 +157,8 @@ $(O)/bench/%: bench/%.c bench/child.c bench/uprobe.c bench/bench.h $(O)/test.a
 bench:
 	@scripts/deps.sh build
 	@$(MAKE) --no-print-directory -s $(O)/ukprobe $(O)/bench/target $(O)/bench/hits \
-		$(O)/bench/stop_time $(O)/bench/jump $(O)/bench/library $(O)/bench/ring $(O)/bench/scale $(O)/bench/scale_target
+		$(O)/bench/stop_time $(O)/bench/jump $(O)/bench/library $(O)/bench/flat $(O)/bench/many.so \
+		$(O)/bench/ring $(O)/bench/scale $(O)/bench/scale_target
 	@O=$(O) bench/run.sh
 
 .PHONY: bench

@@ -15,6 +15,8 @@ echo
 echo
 "$O/bench/jump"
 echo
+"$O/bench/flat" "$O/bench/many.so"
+echo
 "$O/bench/stop_time"
 echo
 "$O/bench/ring"
