@@ -156,6 +156,7 @@ $(O)/bench/%: bench/%.c bench/child.c bench/uprobe.c bench/bench.h $(O)/test.a
 
 bench:
 	@scripts/deps.sh build
+	@scripts/deps.sh peers || true
 	@$(MAKE) --no-print-directory -s $(O)/ukprobe $(O)/bench/target $(O)/bench/hits \
 		$(O)/bench/stop_time $(O)/bench/jump $(O)/bench/library $(O)/bench/flat $(O)/bench/many.so \
 		$(O)/bench/ring $(O)/bench/scale $(O)/bench/scale_target
