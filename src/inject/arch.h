@@ -3,7 +3,8 @@
 #ifndef UKP_INJECT_ARCH_H
 #define UKP_INJECT_ARCH_H
 
-#define ARCH_RUN_MANY 3 /* offset of that entry of the runner */
+#define ARCH_RUN_MANY 5 /* offset of that entry of the runner */
+#define ARCH_RED_ZONE 128
 
 #ifndef __ASSEMBLER__
 
@@ -11,8 +12,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/user.h>
-
-#define ARCH_RED_ZONE 128
 
 /* The instruction that enters the kernel: its place in buf, or -1. */
 long arch_find_syscall(const uint8_t *buf, size_t len);
@@ -29,8 +28,20 @@ long arch_result(const struct user_regs_struct *regs);
 void arch_set_pc(struct user_regs_struct *regs, uint64_t pc);
 uint64_t arch_pc(const struct user_regs_struct *regs);
 
-/* x86/runner.S: code that ends a byte behind each of its two breakpoints. */
-extern const uint8_t arch_runner[], arch_runner_end[];
+/*
+ * x86/runner.S: one call ends at ARCH_RUN_ONE_END, many at arch_runner_back, each a
+ * byte behind a breakpoint.  All up to arch_runner_data is code.
+ */
+#define ARCH_RUN_ONE_END 3
+extern const uint8_t arch_runner[], arch_runner_back[], arch_runner_data[], arch_runner_end[];
+
+/* What lies at arch_runner_data: what a thread goes on with that nobody follows any more. */
+struct arch_way_back {
+	uint64_t mask;
+	uint64_t reg[21]; /* of struct user_regs_struct */
+};
+/* A call that the kernel would have restarted is executed again. */
+void arch_set_way_back(struct arch_way_back *w, const struct user_regs_struct *regs, uint64_t mask);
 /* regs become those of n calls of a table, by the runner that lies at code. */
 void arch_set_run(struct user_regs_struct *regs, uint64_t code, uint64_t table, size_t n);
 

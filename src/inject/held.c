@@ -45,9 +45,10 @@ int inject_set_regs(struct inject *t, size_t i, const struct user_regs_struct *r
 
 	if (!t->held || i >= t->nr || th->state != THREAD_STOPPED)
 		return -EINVAL;
-	if (t->remote.active && t->remote.worker == i)
+	if (t->remote.active && t->remote.worker == i) {
 		t->remote.saved = *regs; /* put in place by inject_end() */
-	else if (ptrace(PTRACE_SETREGS, th->pub.tid, 0, regs))
+		remote_way_back(t);
+	} else if (ptrace(PTRACE_SETREGS, th->pub.tid, 0, regs))
 		return -errno;
 	th->pub.regs = *regs;
 	return 0;
@@ -59,9 +60,10 @@ int inject_set_mask(struct inject *t, size_t i, uint64_t mask)
 
 	if (!t->held || i >= t->nr || th->state != THREAD_STOPPED)
 		return -EINVAL;
-	if (t->remote.active && t->remote.worker == i)
+	if (t->remote.active && t->remote.worker == i) {
 		t->remote.sigblk = mask; /* put in place by inject_end() */
-	else if (ptrace(PTRACE_SETSIGMASK, th->pub.tid, sizeof(mask), &mask))
+		remote_way_back(t);
+	} else if (ptrace(PTRACE_SETSIGMASK, th->pub.tid, sizeof(mask), &mask))
 		return -errno;
 	th->pub.sigblk = mask;
 	return 0;

@@ -110,7 +110,12 @@ struct inject_call {
 	long ret;
 };
 int inject_calls(struct inject *t, struct inject_call *v, size_t n);
-/* The runner's code, to be written anywhere where the target can execute it. */
+/*
+ * The runner's code, to be written anywhere where the target can execute it.  A
+ * tracer that is killed meanwhile leaves a thread in there that comes to the
+ * breakpoint.  Where a handler of SIGTRAP then returns to behind that, the thread
+ * goes on as it was found.
+ */
 const void *inject_runner(size_t *len);
 /* Where it lies; 0: nowhere (any more). */
 void inject_use_runner(struct inject *t, uint64_t addr);

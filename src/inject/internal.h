@@ -129,6 +129,9 @@ int seize_rest(struct inject *t, struct err *err); /* all who aren't in the list
 void seize_reap(struct inject *t);
 size_t seize_count(const struct inject *t); /* stopped threads: the first in the list */
 
+/* runner.c */
+void remote_way_back(struct inject *t);
+
 /* mem.c */
 int mem_open(struct inject *t, struct err *err);
 int mem_find_syscall(struct inject *t, struct err *err);

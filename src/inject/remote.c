@@ -98,8 +98,8 @@ static bool may_run(const struct inject *t, const char *status)
 
 static bool can_run(struct inject *t)
 {
-	size_t len = arch_runner_end - arch_runner;
-	uint8_t there[256];
+	size_t len = arch_runner_data - arch_runner;
+	uint8_t there[512];
 
 	return t->runner && t->remote.may_run && len <= sizeof(there) &&
 	       !inject_read(t, t->runner, there, len) && !memcmp(there, arch_runner, len);
@@ -163,6 +163,7 @@ static int save_thread(struct inject *t)
 		return -errno;
 	r->xstate_len = iov.iov_len;
 	save_hooks(t);
+	remote_way_back(t);
 	return block_signals(t);
 }
 
@@ -283,7 +284,7 @@ static int one_syscall(struct inject *t, long nr, const long args[6], long *resu
 
 	if (t->remote.runs) {
 		arch_set_call(&regs, t->runner, nr, args);
-		ret = run_to_breakpoint(t, &regs, t->runner + ARCH_RUN_MANY);
+		ret = run_to_breakpoint(t, &regs, t->runner + ARCH_RUN_ONE_END);
 		*result = arch_result(&regs);
 		return ret;
 	}
@@ -357,16 +358,10 @@ int inject_calls(struct inject *t, struct inject_call *v, size_t n)
 	arch_set_run(&regs, t->runner, at, n);
 	ret = inject_write(t, at, v, n * sizeof(*v));
 	if (!ret)
-		ret = run_to_breakpoint(t, &regs, t->runner + (arch_runner_end - arch_runner));
+		ret = run_to_breakpoint(t, &regs, t->runner + (arch_runner_back - arch_runner));
 	if (ret == -ESRCH)
 		return (int)gone(t);
 	return ret ? ret : inject_read(t, at, v, n * sizeof(*v));
-}
-
-const void *inject_runner(size_t *len)
-{
-	*len = arch_runner_end - arch_runner;
-	return arch_runner;
 }
 
 void inject_use_runner(struct inject *t, uint64_t addr)
@@ -375,13 +370,9 @@ void inject_use_runner(struct inject *t, uint64_t addr)
 	if (!t->remote.active)
 		return;
 	t->remote.runs = can_run(t);
+	remote_way_back(t);
 	if (block_signals(t))
 		t->remote.runs = false;
-}
-
-bool inject_has_runner(const struct inject *t)
-{
-	return t->runner;
 }
 
 /* Is it memory that the program itself may write?  mem would write to any. */
@@ -466,8 +457,8 @@ static int restore_thread(struct inject *t)
 	if (r->moved && !r->caught && back_to_event_stop(t))
 		return -ESRCH;
 	if (ptrace(PTRACE_SETREGSET, tid, NT_X86_XSTATE, &iov) ||
-	    ptrace(PTRACE_SETREGS, tid, 0, &r->saved) ||
-	    ptrace(PTRACE_SETSIGMASK, tid, sizeof(r->sigblk), &r->sigblk))
+	    ptrace(PTRACE_SETSIGMASK, tid, sizeof(r->sigblk), &r->sigblk) ||
+	    ptrace(PTRACE_SETREGS, tid, 0, &r->saved))
 		return -ESRCH;
 	restore_hooks(t);
 	ptrace(PTRACE_SETOPTIONS, tid, 0, PTRACE_O_TRACESYSGOOD);

@@ -100,6 +100,7 @@ struct ukp_ctl {
 	uint32_t runner; /* offset from text of what makes system calls for us */
 	uint64_t taken;  /* bit n-1: disposition of signal n is ours */
 	struct ukp_mapping mapping[UKP_NR_MAPPINGS];
+	uint32_t runner_len;
 };
 
 static inline void *ukp_ctl_at(const struct ukp_ctl *ctl, uint32_t off)

@@ -4,6 +4,7 @@
 
 #include <elf.h>
 #include <string.h>
+#include <sys/syscall.h>
 
 /* The kernel's own codes: they never reach a program, a tracer sees them. */
 #define ERESTARTSYS 512
@@ -68,6 +69,20 @@ void arch_set_run(struct user_regs_struct *regs, uint64_t code, uint64_t table, 
 	regs->orig_rax = -1;
 	regs->rbx = table;
 	regs->r12 = n;
+}
+
+void arch_set_way_back(struct arch_way_back *w, const struct user_regs_struct *regs, uint64_t mask)
+{
+	struct user_regs_struct r = *regs;
+
+	if (arch_restarts(regs)) {
+		r.rip -= SYSCALL_LEN;
+		r.rax = -(long)regs->rax == ERESTART_RESTARTBLOCK ? SYS_restart_syscall
+		                                                  : regs->orig_rax;
+	}
+	_Static_assert(offsetof(struct user_regs_struct, fs_base) == sizeof(w->reg), "up to ss");
+	w->mask = mask;
+	memcpy(w->reg, &r, sizeof(w->reg));
 }
 
 long arch_result(const struct user_regs_struct *regs)

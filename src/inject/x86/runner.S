@@ -6,16 +6,23 @@
  *
  *	arch_runner			one call, as the registers have it
  *	arch_runner + ARCH_RUN_MANY	rbx: struct inject_call, r12: how many
+ *
+ * Should the tracer be killed meanwhile, the breakpoint is the target's.  Where a
+ * handler of SIGTRAP there goes on behind it, the thread finds its way back: its
+ * mask and its registers lie at the end.
  */
 #include "inject/arch.h"
 
+#define REG(n) (arch_runner_data + 8 * (1 + n)) /* of struct user_regs_struct */
+
 	.section .rodata, "a", @progbits
 	.balign	16
-	.globl	arch_runner, arch_runner_end
-	.hidden	arch_runner, arch_runner_end
+	.globl	arch_runner, arch_runner_back, arch_runner_data, arch_runner_end
+	.hidden	arch_runner, arch_runner_back, arch_runner_data, arch_runner_end
 arch_runner:
 	syscall
 	int3
+	.byte	0xeb, arch_runner_back - 1f	/* jmp, the short one */
 	.if	. - arch_runner - ARCH_RUN_MANY
 	.error	"ARCH_RUN_MANY"
 	.endif
@@ -32,6 +39,39 @@ arch_runner:
 	dec	%r12
 	jnz	1b
 	int3
+arch_runner_back:
+	mov	$14, %eax		/* rt_sigprocmask */
+	mov	$2, %edi		/* SIG_SETMASK */
+	lea	arch_runner_data(%rip), %rsi
+	xor	%edx, %edx
+	mov	$8, %r10d
+	syscall
+	mov	REG(19)(%rip), %rsp
+	lea	-ARCH_RED_ZONE(%rsp), %rsp
+	push	REG(20)(%rip)		/* ss, sp, flags, cs, ip for iretq */
+	push	REG(19)(%rip)
+	push	REG(18)(%rip)
+	push	REG(17)(%rip)
+	push	REG(16)(%rip)
+	mov	REG(0)(%rip), %r15
+	mov	REG(1)(%rip), %r14
+	mov	REG(2)(%rip), %r13
+	mov	REG(3)(%rip), %r12
+	mov	REG(4)(%rip), %rbp
+	mov	REG(5)(%rip), %rbx
+	mov	REG(6)(%rip), %r11
+	mov	REG(7)(%rip), %r10
+	mov	REG(8)(%rip), %r9
+	mov	REG(9)(%rip), %r8
+	mov	REG(10)(%rip), %rax
+	mov	REG(11)(%rip), %rcx
+	mov	REG(12)(%rip), %rdx
+	mov	REG(13)(%rip), %rsi
+	mov	REG(14)(%rip), %rdi
+	iretq
+	.balign	8
+arch_runner_data:			/* struct arch_way_back */
+	.skip	8 * (1 + 21)
 arch_runner_end:
 
 	.section .note.GNU-stack, "", @progbits

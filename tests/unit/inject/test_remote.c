@@ -324,6 +324,139 @@ static void many_calls_are_made_in_their_order(void **state)
 	child_kill(pid);
 }
 
+/* What the target does until it is told to stop, with SIGTRAP handled as an agent would. */
+struct worked {
+	volatile long stop, traps, bad, rounds;
+	int go[2]; /* a pipe that nobody writes to for a while; -1: it computes */
+};
+
+static struct worked *worked;
+
+static void left_behind(int sig)
+{
+	worked->traps++;
+}
+
+/* Registers and vector registers that hold something, checked again and again. */
+static void compute(struct worked *w)
+{
+	long a = 1, b = 2, c = 3, d = 4;
+	double x = 0.5, y = 0.25;
+
+	while (!w->stop) {
+		__asm__ volatile("nop" : "+r"(a), "+r"(b), "+r"(c), "+r"(d), "+x"(x), "+x"(y));
+		if (a != 1 || b != 2 || c != 3 || d != 4 || x != 0.5 || y != 0.25)
+			w->bad++;
+		w->rounds++;
+	}
+}
+
+static int run_worked(void *arg)
+{
+	struct worked *w = arg;
+	sigset_t set;
+	char byte;
+
+	worked = w;
+	signal(SIGTRAP, left_behind);
+	if (w->go[0] >= 0 && (read(w->go[0], &byte, 1) != 1 || byte != 'x'))
+		w->bad++;
+	compute(w);
+	sigprocmask(SIG_BLOCK, NULL, &set);
+	return !w->bad && !sigismember(&set, SIGUSR1) && !sigismember(&set, SIGTRAP) ? 7 : 1;
+}
+
+/* A tracer that the target ends in the midst of its calls: 9 is what it ends by. */
+static int run_killed_tracer(void *arg)
+{
+	pid_t pid = *(pid_t *)arg;
+	struct inject *t = opened(pid);
+	struct inject_call v[3] = { { SYS_getpid, { 0 }, 0 },
+		                    { SYS_kill, { getpid(), SIGKILL }, 0 },
+		                    { SYS_getpid, { 0 }, 0 } };
+
+	with_runner = true;
+	seized(t);
+	begun(t);
+	inject_calls(t, v, 3);
+	return 1;
+}
+
+/* One that is killed after its calls, before it lets go: it has taken the signal. */
+static int killed_at_rest(pid_t pid, bool ended)
+{
+	struct inject *t = opened(pid);
+	struct inject_call v[2] = { { SYS_getpid, { 0 }, 0 }, { SYS_getpid, { 0 }, 0 } };
+
+	with_runner = true;
+	seized(t);
+	begun(t);
+	inject_calls(t, v, 2);
+	if (ended)
+		inject_end(t);
+	if (v[1].ret == pid)
+		kill(getpid(), SIGKILL);
+	return 1;
+}
+
+static int run_killed_at_rest(void *arg)
+{
+	return killed_at_rest(*(pid_t *)arg, false);
+}
+
+static int run_killed_at_end(void *arg)
+{
+	return killed_at_rest(*(pid_t *)arg, true);
+}
+
+/* traps: so many a tracer come to the target. */
+static void lives_on_without(int (*tracer)(void *), int traps, bool blocked)
+{
+	struct worked *w = shared_page();
+	pid_t pid, killer;
+	long rounds;
+	int i;
+
+	memset(w, 0, sizeof(*w));
+	w->go[0] = -1;
+	if (blocked)
+		assert_int_equal(pipe(w->go), 0);
+	pid = child(run_worked, w);
+	if (blocked)
+		await_state(pid, 'S');
+	else
+		await_word(&w->rounds, 1);
+	for (i = 1; i <= 20; i++) {
+		killer = child(tracer, &pid);
+		assert_int_equal(child_status(killer), SIGKILL);
+		if (blocked)
+			await_state(pid, 'S');
+		await_word(&w->traps, traps * i);
+		assert_int_equal(w->traps, traps * i);
+		rounds = w->rounds;
+		if (!blocked)
+			await_word(&w->rounds, rounds + 1);
+	}
+	w->stop = 1;
+	if (blocked)
+		assert_int_equal(write(w->go[1], "x", 1), 1);
+	assert_int_equal(child_status(pid), 7 << 8);
+}
+
+static void a_tracer_killed_amid_its_calls_harms_nobody(void **state)
+{
+	lives_on_without(run_killed_tracer, 1, false);
+	lives_on_without(run_killed_tracer, 1, true);
+}
+
+static void a_tracer_killed_after_its_calls_harms_nobody(void **state)
+{
+	lives_on_without(run_killed_at_rest, 0, false);
+	lives_on_without(run_killed_at_rest, 0, true);
+	lives_on_without(run_killed_at_end, 0, false);
+	lives_on_without(run_killed_at_end, 0, true);
+}
+
 /* Code that isn't the runner's is not run. */
 static void a_runner_that_was_overwritten_is_not_used(void **state)
 {
@@ -589,6 +722,12 @@ int main(void)
 		cmocka_unit_test(registers_set_at_the_stop_are_those_it_goes_on_with),
 	};
 
+	const struct CMUnitTest killed[] = {
+		cmocka_unit_test(a_tracer_killed_amid_its_calls_harms_nobody),
+		cmocka_unit_test(a_tracer_killed_after_its_calls_harms_nobody),
+	};
+
 	return cmocka_run_group_tests(tests, NULL, NULL) +
-	       cmocka_run_group_tests_name("with the runner", tests, use_runner, NULL);
+	       cmocka_run_group_tests_name("with the runner", tests, use_runner, NULL) +
+	       cmocka_run_group_tests_name("killed", killed, use_runner, NULL);
 }
