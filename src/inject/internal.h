@@ -49,6 +49,7 @@ struct sud { /* struct ptrace_sud_config of Linux 6.4 */
 struct remote {
 	bool active;
 	bool moved;   /* it ran: no longer in the event stop in which it was found */
+	bool blocked; /* signals are, for our calls */
 	bool may_run; /* a breakpoint does no harm */
 	bool runs;    /* by the runner */
 	bool caught; /* at a signal of our own making, from which it can go on as from an event stop

@@ -110,7 +110,19 @@ static int block_signals(struct inject *t)
 {
 	uint64_t all = t->remote.runs ? ~(1ull << (SIGTRAP - 1)) : ~0ull;
 
-	return ptrace(PTRACE_SETSIGMASK, worker_tid(t), sizeof(all), &all) ? -errno : 0;
+	t->remote.blocked = !ptrace(PTRACE_SETSIGMASK, worker_tid(t), sizeof(all), &all);
+	return t->remote.blocked ? 0 : -errno;
+}
+
+/*
+ * Where it makes calls, with signals blocked.  In this order: should we be killed
+ * in between, the runner gives back the mask, too.
+ */
+static int send_off(struct inject *t, const struct user_regs_struct *regs)
+{
+	if (ptrace(PTRACE_SETREGS, worker_tid(t), 0, regs))
+		return -ESRCH;
+	return t->remote.blocked || !block_signals(t) ? 0 : -ESRCH;
 }
 
 /*
@@ -164,7 +176,7 @@ static int save_thread(struct inject *t)
 	r->xstate_len = iov.iov_len;
 	save_hooks(t);
 	remote_way_back(t);
-	return block_signals(t);
+	return 0;
 }
 
 int inject_begin(struct inject *t, struct err *err)
@@ -185,7 +197,7 @@ int inject_begin(struct inject *t, struct err *err)
 	ret = lift_seccomp(t, status, err);
 	if (ret)
 		return ret;
-	r->moved = r->dead = r->caught = false;
+	r->moved = r->dead = r->caught = r->blocked = false;
 	r->may_run = may_run(t, status);
 	r->runs = can_run(t);
 	r->nr_scratch = r->table_max = 0;
@@ -252,7 +264,7 @@ static int run_to_breakpoint(struct inject *t, struct user_regs_struct *regs, ui
 	pid_t tid = worker_tid(t);
 	int ret;
 
-	if (ptrace(PTRACE_SETREGS, tid, 0, regs))
+	if (send_off(t, regs))
 		return -ESRCH;
 	for (;;) {
 		if (ptrace(PTRACE_CONT, tid, 0, (long)stop.sig))
@@ -289,7 +301,7 @@ static int one_syscall(struct inject *t, long nr, const long args[6], long *resu
 		return ret;
 	}
 	arch_set_call(&regs, t->gadget, nr, args);
-	if (ptrace(PTRACE_SETREGS, tid, 0, &regs))
+	if (send_off(t, &regs))
 		return -ESRCH;
 	ret = run_to_syscall_stop(t);
 	if (!ret)

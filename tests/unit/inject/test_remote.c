@@ -409,6 +409,18 @@ static int run_killed_at_end(void *arg)
 	return killed_at_rest(*(pid_t *)arg, true);
 }
 
+/* One that has made no call yet. */
+static int run_killed_at_begin(void *arg)
+{
+	struct inject *t = opened(*(pid_t *)arg);
+	struct err err = ERR_INIT;
+
+	seized(t);
+	if (!inject_begin(t, &err))
+		kill(getpid(), SIGKILL);
+	return 1;
+}
+
 /* traps: so many a tracer come to the target. */
 static void lives_on_without(int (*tracer)(void *), int traps, bool blocked)
 {
@@ -455,6 +467,12 @@ static void a_tracer_killed_after_its_calls_harms_nobody(void **state)
 	lives_on_without(run_killed_at_rest, 0, true);
 	lives_on_without(run_killed_at_end, 0, false);
 	lives_on_without(run_killed_at_end, 0, true);
+}
+
+static void a_tracer_killed_before_its_calls_harms_nobody(void **state)
+{
+	lives_on_without(run_killed_at_begin, 0, false);
+	lives_on_without(run_killed_at_begin, 0, true);
 }
 
 /* Code that isn't the runner's is not run. */
@@ -723,6 +741,7 @@ int main(void)
 	};
 
 	const struct CMUnitTest killed[] = {
+		cmocka_unit_test(a_tracer_killed_before_its_calls_harms_nobody),
 		cmocka_unit_test(a_tracer_killed_amid_its_calls_harms_nobody),
 		cmocka_unit_test(a_tracer_killed_after_its_calls_harms_nobody),
 	};
