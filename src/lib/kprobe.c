@@ -20,8 +20,8 @@
 #define CALLER_FLAGS (KPROBE_FLAG_DISABLED | UKP_NOVEC)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_t holder; /* valid while held */
-static bool held;
+/* From before it locks until after it has unlocked: both functions may be probed. */
+static __thread bool inside;
 
 static __thread struct err last;
 
@@ -52,13 +52,11 @@ int lib_lock(bool handlers_may, struct err *err)
 	if (lib_in_handler()) {
 		if (!handlers_may)
 			return err_set(err, -EBUSY, "called from a probe handler");
-		if (__atomic_load_n(&held, __ATOMIC_ACQUIRE) &&
-		    pthread_equal(holder, pthread_self()))
+		if (__atomic_load_n(&inside, __ATOMIC_RELAXED))
 			return err_set(err, -EBUSY, "called from a handler inside a registration");
 	}
+	__atomic_store_n(&inside, true, __ATOMIC_RELAXED);
 	pthread_mutex_lock(&lock);
-	holder = pthread_self();
-	__atomic_store_n(&held, true, __ATOMIC_RELEASE);
 	return 0;
 }
 
@@ -66,8 +64,8 @@ void lib_unlock(void)
 {
 	own_sync();
 	opt_start();
-	__atomic_store_n(&held, false, __ATOMIC_RELEASE);
 	pthread_mutex_unlock(&lock);
+	__atomic_store_n(&inside, false, __ATOMIC_RELAXED);
 }
 
 static void rest(void)

@@ -272,6 +272,43 @@ static void handlers_of_a_lock_may_lock(void **state)
 	assert_int_equal(rp.nmissed, 0);
 }
 
+static unsigned long unlocks, last_unlock;
+
+static int leave_at_last(struct kprobe *p, struct pt_regs *regs)
+{
+	if (__atomic_add_fetch(&unlocks, 1, __ATOMIC_SEQ_CST) == last_unlock)
+		unregister_kprobe(p);
+	return 0;
+}
+
+/* Also when the hit that does it is that of the library's own unlocking, while it registers. */
+static void handlers_of_an_unlock_may_unregister(void **state)
+{
+	static struct kprobe leaving = { .pre_handler = leave_at_last };
+	unsigned long n, seen;
+	int i;
+
+	for (n = 1; n <= 12; n++) {
+		leaving.addr = NULL;
+		leaving.flags = 0;
+		leaving.symbol_name = "pthread_mutex_unlock";
+		unlocks = 0;
+		last_unlock = n;
+		register_ok(register_kprobe(&leaving));
+		for (i = 0; i < 12; i++) {
+			pthread_mutex_lock(&lock);
+			pthread_mutex_unlock(&lock);
+		}
+		seen = unlocks;
+		assert_true(seen >= n);
+		pthread_mutex_lock(&lock);
+		pthread_mutex_unlock(&lock);
+		assert_int_equal(unlocks, seen);
+		/* Inside a registration it could only be made still. */
+		unregister_kprobe(&leaving);
+	}
+}
+
 /*
  * Inside malloc() its locks may be held.  What it calls is not for others to
  * call, and refused: with debug symbols by name, without them by place.
@@ -307,9 +344,9 @@ static void what_malloc_calls_is_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(handlers_allocate_print_and_lock), T(handlers_of_malloc_may_call_malloc),
-		T(handlers_of_free_may_call_free),   T(handlers_of_a_lock_may_lock),
-		T(what_malloc_calls_is_refused),
+		T(handlers_allocate_print_and_lock),     T(handlers_of_malloc_may_call_malloc),
+		T(handlers_of_free_may_call_free),       T(handlers_of_a_lock_may_lock),
+		T(handlers_of_an_unlock_may_unregister), T(what_malloc_calls_is_refused),
 	};
 
 	out = tmpfile();
