@@ -381,8 +381,12 @@ static int register_wanted(struct fprobe *fp, const struct wanted *w)
 {
 	struct err *err = lib_err();
 	struct ukp_fprobe *f = NULL;
-	int ret = lib_lock(false, err);
+	int i, ret = 0;
 
+	for (i = 0; w->syms && i < w->num && !ret; i++)
+		ret = name_bind(w->syms[i], err);
+	if (!ret)
+		ret = lib_lock(false, err);
 	if (ret)
 		return ret;
 	ret = register_locked(&f, fp, w, err);

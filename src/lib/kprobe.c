@@ -47,8 +47,10 @@ bool lib_in_handler(void)
 
 int lib_lock(bool handlers_may, struct err *err)
 {
-	if (ukp_lib_ctl && !ukp_hit_alive(ukp_lib_ctl))
+	if (ukp_lib_ctl && !ukp_hit_alive(ukp_lib_ctl)) {
+		name_unbind();
 		return err_set(err, -EOPNOTSUPP, "probes are the parent's, this is a forked child");
+	}
 	if (lib_in_handler()) {
 		if (!handlers_may)
 			return err_set(err, -EBUSY, "called from a probe handler");
@@ -65,6 +67,7 @@ void lib_unlock(void)
 	own_sync();
 	opt_start();
 	pthread_mutex_unlock(&lock);
+	name_unbind();
 	__atomic_store_n(&inside, false, __ATOMIC_RELAXED);
 }
 
@@ -193,11 +196,14 @@ static int register_all(struct kprobe **kps, int num, int *done, struct err *err
 int register_kprobes(struct kprobe **kps, int num)
 {
 	struct err *err = lib_err();
-	int ret, done;
+	int ret = 0, done, i;
 
 	if (num <= 0)
 		return err_set(err, -EINVAL, "no probes");
-	ret = lib_lock(false, err);
+	for (i = 0; i < num && !ret; i++)
+		ret = name_bind(kps[i]->symbol_name, err);
+	if (!ret)
+		ret = lib_lock(false, err);
 	if (ret)
 		return ret;
 	ret = register_all(kps, num, &done, err);
@@ -213,6 +219,8 @@ int register_kprobe(struct kprobe *p)
 	struct sym_proc *sym;
 	int ret = check_named(p->addr, p->symbol_name, err);
 
+	if (!ret)
+		ret = name_bind(p->symbol_name, err);
 	if (!ret)
 		ret = lib_lock(false, err);
 	if (ret)
@@ -326,6 +334,8 @@ int kprobe_on_func_entry(kprobe_opcode_t *addr, const char *sym, unsigned long o
 	uint64_t at;
 	int ret = check_named(addr, sym, err);
 
+	if (!ret)
+		ret = name_bind(sym, err);
 	if (!ret)
 		ret = lib_lock(false, err);
 	if (ret)

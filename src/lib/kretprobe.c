@@ -204,11 +204,14 @@ static int plant_all(struct kretprobe **rps, int num, int *ret, struct err *err)
 int register_kretprobes(struct kretprobe **rps, int num)
 {
 	struct err *err = lib_err(), why;
-	int ret, done;
+	int ret = 0, done, i;
 
 	if (num <= 0)
 		return err_set(err, -EINVAL, "no probes");
-	ret = lib_lock(false, err);
+	for (i = 0; i < num && !ret; i++)
+		ret = name_bind(rps[i]->kp.symbol_name, err);
+	if (!ret)
+		ret = lib_lock(false, err);
 	if (ret)
 		return ret;
 	reap();

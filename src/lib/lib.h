@@ -110,7 +110,15 @@ struct settle_window;
 int hold_settle(struct settle_window *w, uint32_t nr, const char **why);
 
 /*
- * addr or symbol_name and offset, as the kernel's _kprobe_addr() has it.
+ * What the program itself would get by a name, asked for before lib_lock() and
+ * forgotten by lib_unlock().  The dynamic linker has a lock of its own, which
+ * whoever loads an object holds while its constructors run, and these may wait
+ * for ours.  -ENOMEM; NULL is no name.
+ */
+int name_bind(const char *name, struct err *err);
+void name_unbind(void);
+/*
+ * addr or symbol_name (bound) and offset, as the kernel's _kprobe_addr() has it.
  * *entry: whether that is a function's entry.
  */
 int name_address(struct sym_proc *sym, kprobe_opcode_t *addr, const char *name,

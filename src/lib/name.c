@@ -30,10 +30,71 @@ struct denied_range {
 static struct denied_range *listed;
 static size_t nr_listed, max_listed;
 
-/* What the program itself would get by this name, if it is among several. */
-static const struct sym_symbol *choose(const struct sym_symbol *s, size_t n, const char *name)
+/* Of this thread's call; names are known by where they are. */
+struct binding {
+	const char *name;
+	uint64_t addr;
+};
+
+static __thread struct binding *bindings;
+static __thread size_t nr_bindings, max_bindings, last_binding;
+
+static const char *behind_module(const char *name)
 {
-	uint64_t bound = dlsym ? (uint64_t)dlsym(RTLD_DEFAULT, name) : 0;
+	const char *colon = strchr(name, ':');
+
+	return colon ? colon + 1 : name;
+}
+
+int name_bind(const char *name, struct err *err)
+{
+	size_t max = max_bindings ? max_bindings * 2 : 4;
+	struct binding *more;
+
+	/* A handler's call is refused, and may be in the middle of one of its thread. */
+	if (!name || !dlsym || lib_in_handler())
+		return 0;
+	if (nr_bindings == max_bindings) {
+		more = realloc(bindings, max * sizeof(*more));
+		if (!more) {
+			name_unbind();
+			return err_set(err, -ENOMEM, "out of memory");
+		}
+		bindings = more;
+		max_bindings = max;
+	}
+	name = behind_module(name);
+	bindings[nr_bindings++] = (struct binding){ name, (uint64_t)dlsym(RTLD_DEFAULT, name) };
+	return 0;
+}
+
+void name_unbind(void)
+{
+	if (lib_in_handler())
+		return;
+	free(bindings);
+	bindings = NULL;
+	nr_bindings = max_bindings = last_binding = 0;
+}
+
+/* They are asked for in their order, some twice. */
+static uint64_t bound_to(const char *name)
+{
+	size_t i, at;
+
+	for (i = 0; i < nr_bindings; i++) {
+		at = (last_binding + i) % nr_bindings;
+		if (bindings[at].name == name) {
+			last_binding = at;
+			return bindings[at].addr;
+		}
+	}
+	return 0;
+}
+
+/* What the program itself would get by its name, if it is among several. */
+static const struct sym_symbol *choose(const struct sym_symbol *s, size_t n, uint64_t bound)
+{
 	size_t i;
 
 	for (i = 0; i < n; i++)
@@ -51,6 +112,7 @@ static int lookup(struct sym_proc *sym, const char *name, uint64_t *addr, struct
 	struct sym_module *m = NULL;
 	struct sym_symbol s[MAX_SAME];
 	const struct sym_symbol *best;
+	uint64_t bound;
 	char *module;
 	size_t n;
 
@@ -60,15 +122,15 @@ static int lookup(struct sym_proc *sym, const char *name, uint64_t *addr, struct
 		free(module);
 		if (!m)
 			return err_set(err, -ENOENT, "no module of '%s' is mapped", name);
-		name = colon + 1;
 	}
+	name = behind_module(name);
 	n = sym_lookup(sym, m, name, s, MAX_SAME);
 	if (!n)
 		return err_set(err, -ENOENT, "there is no symbol '%s'", name);
-	best = choose(s, n < MAX_SAME ? n : MAX_SAME, name);
-	*addr = best->addr;
-	if (best->ifunc && dlsym && dlsym(RTLD_DEFAULT, name))
-		*addr = (uint64_t)dlsym(RTLD_DEFAULT, name); /* what the resolver chose */
+	bound = bound_to(name);
+	best = choose(s, n < MAX_SAME ? n : MAX_SAME, bound);
+	/* An ifunc: what the resolver chose. */
+	*addr = best->ifunc && bound ? bound : best->addr;
 	return 0;
 }
 

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # A plugin with probes of its own is loaded and unloaded: the library that it
-# brought stays, for signals and threads are in it.
+# brought stays, for signals and threads are in it.  And its constructor, which
+# runs under the dynamic linker's lock, may probe while other threads do.
 . tests/e2e/lib.sh
 
 WARN="-std=gnu11 -Wall -Wextra -Wno-unused-parameter -Werror -O2 -g -Iinclude"
@@ -14,3 +15,9 @@ export LD_LIBRARY_PATH=$O
 
 "$T/host" "$T/plugin.so" >"$T/out" || fail "the host ended with $?: $(cat "$T/out")"
 eq "$(cat "$T/out")" "100 hits" "the library comes and goes with the plugin"
+
+# shellcheck disable=SC2086
+gcc $WARN -fno-builtin -DREGISTERS -o "$T/probes" tests/targets/plugin_host.c -L"$O" -lukprobes \
+	-ldl -pthread
+"$T/probes" "$T/plugin.so" >"$T/out" || fail "the host ended with $?: $(cat "$T/out")"
+eq "$(cat "$T/out")" "100 hits" "a plugin's constructor beside a thread that probes"
