@@ -154,7 +154,8 @@ const struct ukp_event_info *ukp_session_event(struct ukp_session *s, unsigned i
  * for the first one (-1: as long as it takes).  fn returns nonzero to stop; the
  * record that it was given counts as read.  Returns the number of records handed
  * over; -ESRCH when the target is gone, or has executed another program, and
- * everything was read; -EPIPE when its broker died.
+ * everything was read (the error says the latter, and is empty when the target
+ * just ended); -EPIPE when its broker died.
  */
 typedef int (*ukp_record_fn)(const struct ukp_record *r, void *arg);
 long ukp_session_read(struct ukp_session *s, ukp_record_fn fn, void *arg, int timeout_ms);

@@ -134,8 +134,8 @@ int run_start(struct run *r, const struct options *o)
 void run_gone(struct run *r)
 {
 	r->gone = true;
-	/* It is there all the same: as another program. */
-	if (!kill(ukp_session_pid(r->s), 0) && *ukp_session_error(r->s))
+	/* Not by its end, which is nothing to complain of, but as another program. */
+	if (*ukp_session_error(r->s))
 		complain("%s", ukp_session_error(r->s));
 }
 

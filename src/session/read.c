@@ -197,6 +197,7 @@ static int rest(struct ukp_session *s, int ms)
 		return -EINTR;
 	if (pfd[1].revents) {
 		s->dead = true;
+		s->error[0] = 0; /* it has just ended: what failed earlier is not why */
 		ukp_reader_set_dead(s->reader);
 	} else if (pfd[2].revents & (POLLHUP | POLLERR)) {
 		return session_fail(s, -EPIPE, "the broker of process %d died", s->pid);

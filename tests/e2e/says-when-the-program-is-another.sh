@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # A target that executes another program: that is said, whatever it was that
-# failed by it, and nothing is said of it that would be true of neither.
+# failed by it, and nothing is said of it that would be true of neither; nor of
+# one that has ended.
 . tests/e2e/lib.sh
 build successor dynamic gcc
 
@@ -20,6 +21,23 @@ for cmd in trace latency stat; do
 	grep -q "^ukprobe: process $PID has executed another program" "$T/err" || fail "$cmd: that isn't said"
 	verified "$PID" || fail "$cmd: $(cat "$T/verify")"
 done
+kill -9 "$PID"
+
+# One that has only ended is no news, though its parent leaves it a zombie.
+start sh -c 'exec 3<&0; "$0" <&3 3<&- & echo "child $!"; exec sleep 100000' "$BIN"
+await '^child'
+CHILD=$(sed -n 's/^child //p' "$T/out")
+PIDS+=("$CHILD")
+"$UKP" trace -p "$CHILD" -o "$T/trace" 'p work' 2>"$T/err" &
+TRACE=$!
+PIDS+=("$TRACE")
+within 20 planted "$CHILD" 1 || fail "ended: nothing was planted"
+kill -9 "$CHILD"
+trace_wait
+eq "$STATUS" 0 "ended: status"
+[ -e "/proc/$CHILD" ] || fail "ended: somebody has waited for it"
+grep -qE '^ukprobe: [0-9]+ hits, ' "$T/err" || fail "ended: no figures"
+! grep -vE ' hits, | never hit' "$T/err" || fail "ended: more is said than that"
 kill -9 "$PID"
 
 # All the time.
