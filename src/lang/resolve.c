@@ -193,13 +193,23 @@ static struct sym_module *find_module(struct sym_proc *proc, const char *name)
 	return m;
 }
 
+/* NAMESPACE::NAME has been split at its last colon. */
+static const char *cxx_hint(const char *module)
+{
+	size_t n = strlen(module);
+
+	return n && module[n - 1] == ':'
+	               ? "; a function of C++ goes by its mangled name, which 'ukprobe funcs' lists"
+	               : "";
+}
+
 int lang_find_module(const struct lang_place *pl, struct sym_proc *proc, struct sym_module **m,
                      struct err *err)
 {
 	*m = pl->module ? find_module(proc, pl->module) : NULL;
 	if (pl->module && !*m)
 		return lang_fail(err, -ENOENT, LANG_BAD_PROBE_ADDR, pl->column,
-		                 "no module '%s' is mapped", pl->module);
+		                 "no module '%s' is mapped%s", pl->module, cxx_hint(pl->module));
 	return 0;
 }
 
@@ -261,8 +271,10 @@ static int resolve_file(const struct lang_place *pl, struct sym_proc *proc, uint
 		hits++;
 	}
 	if (!mapped)
-		return lang_fail(err, -ENOENT, LANG_BAD_PROBE_ADDR, pl->column,
-		                 "'%s' is not mapped", pl->module);
+		return lang_fail(
+			err, -ENOENT, LANG_BAD_PROBE_ADDR, pl->column,
+			"'%s' is not mapped; behind the colon is an offset in a file, no line",
+			pl->module);
 	if (!hits)
 		return lang_fail(err, -EINVAL, LANG_FAIL_REG_PROBE, pl->column,
 		                 "no code of %s is mapped from there", pl->module);

@@ -104,7 +104,9 @@ static void an_unknown_symbol_is_answered_with_near_names(void **state)
 	refuses("p libc.so.6:nothing", -EINVAL, 2, "no symbol nothing in libc.so.6");
 	refuses("p vfs_*", -EINVAL, 2, "no symbol vfs_*; only f, and p with +*, take patterns");
 	refuses("p nolib:malloc", -ENOENT, 2, "no module 'nolib' is mapped");
+	refuses("p shop::sell", -ENOENT, 2, "goes by its mangled name");
 	refuses("p nolib.so:0x10", -ENOENT, 2, "'nolib.so' is not mapped");
+	refuses("p prog.c:20", -ENOENT, 2, "an offset in a file, no line");
 }
 
 static void places_that_hold_no_code_are_refused(void **state)
