@@ -120,8 +120,9 @@ void ukp_session_set_strict(struct ukp_session *s, bool strict);
 const char *ukp_session_refused(struct ukp_session *s);
 /*
  * Add a definition of which hits are counted by place, in the target, and
- * nothing is recorded: p or f without %return and without arguments, of one
- * place or many.
+ * nothing is recorded: p, f or r without arguments, of one place or many.  Of
+ * returns, ukp_session_counts() has the calls as hits, those that returned as
+ * records, and the others as misses by reason.
  */
 int ukp_session_add_stat(struct ukp_session *s, const char *definition, unsigned int *id);
 /*
@@ -133,6 +134,7 @@ int ukp_session_add_stat(struct ukp_session *s, const char *definition, unsigned
 struct ukp_place_hits {
 	uint64_t addr;
 	uint64_t hits;
+	bool ret; /* they are returns */
 };
 typedef int (*ukp_stat_fn)(const struct ukp_place_hits *place, void *arg);
 int ukp_session_stat(struct ukp_session *s, unsigned int id, ukp_stat_fn fn, void *arg);

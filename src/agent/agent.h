@@ -33,6 +33,7 @@ enum agent_fn {
 	AGENT_DETOUR_HIT,
 	AGENT_CHAIN_RETURN, /* no function: where a program's handler returns to in us */
 	AGENT_COUNT_HIT,
+	AGENT_COUNT_ENTRY,
 	AGENT_NR_FNS,
 };
 

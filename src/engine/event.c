@@ -243,28 +243,36 @@ static void give_active(struct ukp_event *ev)
 		__atomic_fetch_sub(&ev->active, 1, __ATOMIC_RELAXED);
 }
 
+struct ukp_instance *ukp_event_follow(struct ukp_hit *hit, struct ukp_event *ev, ukp_action_fn fn)
+{
+	struct ukp_stat *stat = ukp_hit_stat((struct ukp_chan *)ev->chan, hit->cpu, ev->id);
+	enum ukp_miss why = UKP_MISS_MAXACTIVE;
+	struct ukp_instance *inst;
+
+	ukp_count(&stat->hits);
+	if (!take_active(ev)) {
+		ukp_count(&stat->miss[why]);
+		return NULL;
+	}
+	inst = ukp_rethook_get(hit, fn, (uint64_t)ev, &why);
+	if (!inst) {
+		give_active(ev);
+		ukp_count(&stat->miss[why]);
+	}
+	return inst;
+}
+
 int ukp_event_entry(struct ukp_hit *hit, uint64_t ctx)
 {
 	struct ukp_event *ev = (struct ukp_event *)ctx;
 	struct ukp_instance *inst;
-	struct ukp_stat *stat;
-	enum ukp_miss why = UKP_MISS_MAXACTIVE;
 	uint32_t i;
 
 	if (!__atomic_load_n(&ev->enabled, __ATOMIC_RELAXED))
 		return 0;
-	stat = ukp_hit_stat((struct ukp_chan *)ev->chan, hit->cpu, ev->id);
-	ukp_count(&stat->hits);
-	if (!take_active(ev)) {
-		ukp_count(&stat->miss[why]);
+	inst = ukp_event_follow(hit, ev, ukp_event_return);
+	if (!inst)
 		return 0;
-	}
-	inst = ukp_rethook_get(hit, ukp_event_return, ctx, &why);
-	if (!inst) {
-		give_active(ev);
-		ukp_count(&stat->miss[why]);
-		return 0;
-	}
 	for (i = 0; i < ev->nr_entry && i < UKP_EDATA_MAX; i++)
 		if (!produce(hit, &ev->steps[i], &inst->data[i]))
 			inst->data[i] = 0;
@@ -272,15 +280,21 @@ int ukp_event_entry(struct ukp_hit *hit, uint64_t ctx)
 	return 0;
 }
 
+bool ukp_event_returned(struct ukp_hit *hit, struct ukp_event *ev, struct ukp_stat *stat)
+{
+	give_active(ev);
+	if (!(hit->flags & UKP_HIT_UNWOUND))
+		return true;
+	ukp_count(&stat->miss[UKP_MISS_UNWOUND]);
+	return false;
+}
+
 int ukp_event_return(struct ukp_hit *hit, uint64_t ctx)
 {
 	struct ukp_event *ev = (struct ukp_event *)ctx;
 	struct ukp_stat *stat = ukp_hit_stat((struct ukp_chan *)ev->chan, hit->cpu, ev->id);
 
-	give_active(ev);
-	if (hit->flags & UKP_HIT_UNWOUND)
-		ukp_count(&stat->miss[UKP_MISS_UNWOUND]);
-	else
+	if (ukp_event_returned(hit, ev, stat))
 		record(hit, ev, stat);
 	return 0;
 }

@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <json-c/json.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +23,8 @@ struct stat_run {
 	struct ukp_place_hits *place;
 	size_t nr_places, room, nr_hit;
 	uint64_t hits;
+	char name[1024];
+	struct ukp_counts calls; /* of those of which returns are counted */
 };
 
 static int failed(struct stat_run *s, int err)
@@ -52,7 +56,9 @@ static int by_addr(const void *a, const void *b)
 {
 	const struct ukp_place_hits *x = a, *y = b;
 
-	return x->addr < y->addr ? -1 : x->addr > y->addr;
+	if (x->addr != y->addr)
+		return x->addr < y->addr ? -1 : 1;
+	return x->ret - y->ret;
 }
 
 static int most_first(const void *a, const void *b)
@@ -71,7 +77,7 @@ static void unite(struct stat_run *s)
 
 	qsort(s->place, s->nr_places, sizeof(*s->place), by_addr);
 	for (size_t i = 0; i < s->nr_places; i++) {
-		if (!out || s->place[out - 1].addr != s->place[i].addr)
+		if (!out || by_addr(&s->place[out - 1], &s->place[i]))
 			s->place[out++] = s->place[i];
 		else if (s->place[out - 1].hits < s->place[i].hits)
 			s->place[out - 1].hits = s->place[i].hits;
@@ -95,7 +101,22 @@ static int read_places(struct stat_run *s)
 		err = ukp_session_stat(s->run.s, s->id[i], on_place, s);
 	if (!err && s->nr_places)
 		unite(s);
-	return err;
+	return err ? err : ukp_session_counts(s->run.s, UINT_MAX, &s->calls);
+}
+
+/* As the kernel writes it of a return: FUNC%return, without the offset of its entry. */
+static const char *name_of(struct stat_run *s, const struct ukp_place_hits *p)
+{
+	const char *name = ukp_session_symbol(s->run.s, p->addr), *offset, *module;
+
+	if (!p->ret)
+		return name;
+	module = strstr(name, " [");
+	module = module ? module : name + strlen(name);
+	offset = strstr(name, "+0x");
+	snprintf(s->name, sizeof(s->name), "%.*s%%return%s",
+	         (int)((offset && offset < module ? offset : module) - name), name, module);
+	return s->name;
 }
 
 /* Names come from symbol tables of foreign files. */
@@ -105,14 +126,32 @@ static void put_name(FILE *f, const char *name)
 		fputc((unsigned char)*name < ' ' || *name == 0x7f ? '?' : *name, f);
 }
 
+/* Calls whose returns were not seen, and why; none of them is in the sum. */
+static void print_missed(struct stat_run *s)
+{
+	const char *sep = "";
+
+	if (!s->calls.misses)
+		return;
+	fprintf(s->out, "%12" PRIu64 "  calls without a return (", s->calls.misses);
+	for (unsigned int i = 0; i < UKP_NR_MISSES; i++) {
+		if (!s->calls.miss[i])
+			continue;
+		fprintf(s->out, "%s%s %" PRIu64, sep, ukp_miss_name(i), s->calls.miss[i]);
+		sep = ", ";
+	}
+	fputs(")\n", s->out);
+}
+
 static void print_table(struct stat_run *s)
 {
 	fprintf(s->out, "%12s  %s\n", "HITS", "PLACE");
 	for (size_t i = 0; i < s->nr_hit; i++) {
 		fprintf(s->out, "%12" PRIu64 "  ", s->place[i].hits);
-		put_name(s->out, ukp_session_symbol(s->run.s, s->place[i].addr));
+		put_name(s->out, name_of(s, &s->place[i]));
 		fputc('\n', s->out);
 	}
+	print_missed(s);
 	fprintf(s->out, "%12" PRIu64 "  in %zu of %zu places\n", s->hits, s->nr_hit, s->nr_places);
 }
 
@@ -127,21 +166,38 @@ static int print_string(FILE *f, const char *text)
 	return 0;
 }
 
+static void print_calls(struct stat_run *s)
+{
+	const char *sep = "";
+
+	fprintf(s->out, "\"calls\":%" PRIu64 ",\"missed\":%" PRIu64 ",\"misses\":{", s->calls.hits,
+	        s->calls.misses);
+	for (unsigned int i = 0; i < UKP_NR_MISSES; i++) {
+		if (!s->calls.miss[i])
+			continue;
+		fprintf(s->out, "%s\"%s\":%" PRIu64, sep, ukp_miss_name(i), s->calls.miss[i]);
+		sep = ",";
+	}
+	fputs("},", s->out);
+}
+
 static int print_json(struct stat_run *s, double seconds)
 {
 	int err = 0;
 
 	fprintf(s->out,
-	        "{\"pid\":%d,\"seconds\":%.6f,\"places\":%zu,\"hit\":%zu,\"hits\":%" PRIu64
-	        ",\"by_place\":[",
+	        "{\"pid\":%d,\"seconds\":%.6f,\"places\":%zu,\"hit\":%zu,\"hits\":%" PRIu64 ",",
 	        ukp_session_pid(s->run.s), seconds, s->nr_places, s->nr_hit, s->hits);
+	print_calls(s);
+	fputs("\"by_place\":[", s->out);
 	for (size_t i = 0; i < s->nr_places && !err; i++) {
 		const struct ukp_place_hits *p = &s->place[i];
 
 		fprintf(s->out,
-		        "%s\n{\"address\":\"0x%" PRIx64 "\",\"hits\":%" PRIu64 ",\"place\":",
-		        i ? "," : "", p->addr, p->hits);
-		err = print_string(s->out, ukp_session_symbol(s->run.s, p->addr));
+		        "%s\n{\"address\":\"0x%" PRIx64 "\",\"return\":%s,\"hits\":%" PRIu64
+		        ",\"place\":",
+		        i ? "," : "", p->addr, p->ret ? "true" : "false", p->hits);
+		err = print_string(s->out, name_of(s, p));
 		fputc('}', s->out);
 	}
 	fputs("]}\n", s->out);

@@ -5,6 +5,7 @@
  *	p[:[GRP/]EVENT] PLACE [ARGS]
  *	p[:[GRP/]EVENT] [MOD:]GLOB+* [ARGS]
  *	r[MAXACTIVE][:[GRP/]EVENT] PLACE [ARGS]
+ *	r[MAXACTIVE][:[GRP/]EVENT] [MOD:]GLOB [ARGS]
  *	f[MAXACTIVE][:[GRP/]EVENT] [MOD:]GLOB[%return] [ARGS]
  *
  * Two steps: lang_parse() needs no target; lang_compile() resolves symbols in
@@ -38,7 +39,7 @@ struct lang_field {
 /* How many places a definition means. */
 enum lang_many {
 	LANG_ONE,
-	LANG_FUNCS, /* f: every function that matches place.sym, a glob */
+	LANG_FUNCS, /* f, and r of a glob: every function that matches place.sym */
 	LANG_INSNS, /* p GLOB+*: every instruction of a function, or of all that match */
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * PLACE: [MOD:]SYM[+OFFS], 0xADDR, PATH:0xOFFSET, each with %return, and GLOB+*;
- * GLOB of f; and the event name that is made of it.  MOD may be a path with
- * colons in it, so the last colon separates.
+ * PLACE: [MOD:]SYM[+OFFS], 0xADDR, PATH:0xOFFSET, each with %return, GLOB+*, and
+ * GLOB where functions return; GLOB of f; and the event name that is made of it.  MOD may be a path
+ * with colons in it, so the last colon separates.
  */
 #include "lang/private.h"
 
@@ -59,6 +59,11 @@ static int parse_file(struct lang_def *def, struct slice s, size_t colon, int co
 	return def->place.module ? 0 : err_set(err, -ENOMEM, "out of memory");
 }
 
+static bool is_glob(struct slice s)
+{
+	return slice_find(s, '*') < s.n || slice_find(s, '?') < s.n || slice_find(s, '[') < s.n;
+}
+
 static int parse_symbol(struct lang_def *def, struct slice s, int column, struct err *err)
 {
 	size_t colon = last_colon(s), sign;
@@ -83,6 +88,9 @@ static int parse_symbol(struct lang_def *def, struct slice s, int column, struct
 	/* Only a landing pad can be in front of an entry: resolving will look. */
 	if (def->ret && ((offset && offset != LANG_ENDBR_LEN) || def->many == LANG_INSNS))
 		return lang_fail(err, -EINVAL, LANG_BAD_RETPROBE, column, NULL);
+	/* Returns of all that match, as f has it. */
+	if (def->ret && !offset && is_glob(sym))
+		def->many = LANG_FUNCS;
 	def->place.kind = LANG_SYM;
 	def->place.offset = offset;
 	def->place.sym = dup(sym);

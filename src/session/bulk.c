@@ -266,7 +266,7 @@ static int contexts(struct bulk *b, struct err *err)
 	struct probe *h;
 
 	for (h = b->c->probes; h; h = h->next_mine) {
-		/* Those that count have one each, beside its action. */
+		/* Members that count hits have one each, and need no more. */
 		if (!is_fresh(h) || h->ctx_off || h->kind == PROBE_COUNT)
 			continue;
 		h->ctx_off = probe_context(b->t, h);
@@ -406,7 +406,7 @@ int bulk_enable(struct probe *p, struct err *err)
 		if (!m->site)
 			continue;
 		s[n++] = m->site;
-		if (m->kind == PROBE_COUNT)
+		if (probe_counts(m))
 			enable_count(t, m);
 	}
 	if (p->enabled)

@@ -193,6 +193,7 @@ static uint32_t reads(const struct probe *p)
 	case PROBE_COUNT:
 		return 0;
 	case PROBE_LATENCY:
+	case PROBE_COUNT_RETURN:
 		return PLAN_SAVE(sp);
 	case PROBE_RETURN:
 		return PLAN_SAVE(sp) | read_by(ev->steps, ev->nr_entry);

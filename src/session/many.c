@@ -96,23 +96,24 @@ static int make_members(struct chan *c, struct probe *p, const struct gather *g)
 		m->kind = p->kind;
 		m->addr = g->addr[i];
 		m->enabled = true;
-		if (m->kind == PROBE_COUNT)
+		if (probe_counts(m))
 			m->counter = c->next_counter++;
 	}
 	return 0;
 }
 
-static int judge(const struct chan *c, enum probe_kind kind, const struct gather *g, int column,
+static int judge(const struct chan *c, const struct probe *p, const struct gather *g,
                  struct err *err)
 {
 	size_t all = g->nr + g->tally.total;
+	int column = p->def->place.column;
 
 	if (!g->nr)
 		return err_at(err, -EINVAL, column,
 		              "Failed to register probe event: none of the %zu places can be "
 		              "probed: %s",
 		              all, tally_most(&g->tally));
-	if (kind == PROBE_COUNT && g->nr > UKP_CHAN_COUNTERS - c->next_counter)
+	if (probe_counts(p) && g->nr > UKP_CHAN_COUNTERS - c->next_counter)
 		return err_at(err, -ENOSPC, column,
 		              "%zu places are too many: one session counts %u", g->nr,
 		              UKP_CHAN_COUNTERS);
@@ -134,7 +135,7 @@ int many_fill(struct chan *c, struct probe *p, struct err *err)
 		ret = gather(&g, p->def, err);
 	survey_close(g.survey);
 	if (!ret)
-		ret = judge(c, p->kind, &g, p->def->place.column, err);
+		ret = judge(c, p, &g, err);
 	if (!ret)
 		ret = make_members(c, p, &g);
 	free(g.addr);

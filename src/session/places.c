@@ -65,6 +65,7 @@ int ukp_session_stat(struct ukp_session *s, unsigned int id, ukp_stat_fn fn, voi
 	if (id >= s->nr_events || !s->events[id]->counted)
 		return session_fail(s, -EINVAL, "there is nothing counted by the number %u", id);
 	e = s->events[id];
+	p.ret = e->info.ret;
 	if (!e->addr)
 		ret = ask_places(s, e);
 	for (i = 0; i < e->info.nr_places && !ret; i++) {

@@ -162,6 +162,7 @@ static uint32_t put_counter(struct target *t, struct probe *p)
 			.counter = p->chan->addr + layout->off_counters +
 			           (uint64_t)p->counter * sizeof(uint64_t),
 			.stride = (uint64_t)layout->nr_counters * sizeof(uint64_t),
+			.event = p->kind == PROBE_COUNT_RETURN ? t->own.self + p->head->ctx_off : 0,
 			.nr_shards = layout->nr_shards,
 			.enabled = p->enabled,
 		};
@@ -170,13 +171,18 @@ static uint32_t put_counter(struct target *t, struct probe *p)
 
 uint32_t probe_context(struct target *t, struct probe *p)
 {
-	if (p->kind == PROBE_COUNT)
-		return put_counter(t, p);
 	if (p->head)
-		return p->head->ctx_off;
-	if (p->kind == PROBE_ENTRY || p->kind == PROBE_RETURN)
+		return probe_counts(p) ? put_counter(t, p) : p->head->ctx_off;
+	switch (p->kind) {
+	case PROBE_ENTRY:
+	case PROBE_RETURN:
+	case PROBE_COUNT_RETURN:
 		return put_event(t, p);
-	return p->kind == PROBE_LATENCY ? put_latency(t, p) : 0;
+	case PROBE_LATENCY:
+		return put_latency(t, p);
+	default:
+		return 0;
+	}
 }
 
 static enum agent_fn action_of(const struct probe *p)
@@ -190,6 +196,8 @@ static enum agent_fn action_of(const struct probe *p)
 		return AGENT_LATENCY_ENTRY;
 	case PROBE_COUNT:
 		return AGENT_COUNT_HIT;
+	case PROBE_COUNT_RETURN:
+		return AGENT_COUNT_ENTRY;
 	default:
 		return (enum agent_fn)p->id;
 	}

@@ -88,7 +88,7 @@ static enum probe_kind kind_of(const struct lang_def *def, enum add_what what)
 	case ADD_LATENCY:
 		return PROBE_LATENCY;
 	case ADD_COUNT:
-		return PROBE_COUNT;
+		return def->ret ? PROBE_COUNT_RETURN : PROBE_COUNT;
 	default:
 		return def->ret ? PROBE_RETURN : PROBE_ENTRY;
 	}
@@ -97,10 +97,6 @@ static enum probe_kind kind_of(const struct lang_def *def, enum add_what what)
 /* What is only counted has no use for what is only in records. */
 static int check_count(const struct lang_def *def, struct err *err)
 {
-	if (def->ret)
-		return err_at(err, -EOPNOTSUPP, 0,
-		              "Not supported yet: counting returns; 'ukprobe latency' counts and "
-		              "times them");
 	if (def->nr_args)
 		return err_at(err, -EINVAL, 0,
 		              "arguments have no use here: hits are counted, nothing is recorded");
@@ -113,7 +109,7 @@ static int find_places(struct chan *c, struct probe *p, struct err *err)
 	struct sym_symbol func;
 	int ret;
 
-	if (p->def->many || p->kind == PROBE_COUNT)
+	if (p->def->many || probe_counts(p))
 		return many_fill(c, p, err);
 	ret = lang_resolve(p->def, t->sym, &p->addr, &func, err);
 	return ret ? ret
@@ -136,7 +132,7 @@ static int fill_probe(struct chan *c, struct probe *p, const char *text, enum ad
 		return ret;
 	p->kind = kind_of(p->def, what);
 	ret = find_places(c, p, err);
-	if (!ret && what == ADD_EVENT)
+	if (!ret && p->kind != PROBE_LATENCY && p->kind != PROBE_COUNT)
 		ret = lang_compile(p->def, t->sym, &p->event, &p->fields, err);
 	if (!ret && name_probe(t, p))
 		ret = err_set(err, -ENOMEM, "out of memory");

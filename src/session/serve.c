@@ -63,7 +63,7 @@ static void describe(struct target *t, const struct probe *p, struct proto_event
 	uint64_t stride = (sizeof(struct ukp_hist) + 4095) & ~4095ull;
 
 	e->id = p->id;
-	e->ret = p->kind == PROBE_RETURN || p->kind == PROBE_LATENCY;
+	e->ret = probe_returns(p);
 	e->addr = p->addr;
 	e->err_kind = p->err_kind;
 	snprintf(e->group, sizeof(e->group), "%s", p->def->group);
@@ -78,7 +78,7 @@ static void describe(struct target *t, const struct probe *p, struct proto_event
 		         p->def->many == LANG_INSNS ? "+*" : "");
 	else
 		sym_format(t->sym, p->addr, e->place, sizeof(e->place));
-	if (p->kind == PROBE_COUNT)
+	if (probe_counts(p))
 		return;
 	if (p->kind == PROBE_LATENCY) {
 		e->hist_off = p->chan->layout.off_hists +
@@ -145,7 +145,7 @@ static int list_line(struct target *t, const struct probe *p, char *buf, size_t 
 	snprintf(nameless, sizeof(nameless), "0x%" PRIx64, p->addr);
 	if (sym_resolve(t->sym, p->addr, &s, &off) && !sym_module_is_exe(s.module))
 		module = sym_module_name(s.module);
-	ret = p->kind == PROBE_RETURN || p->kind == PROBE_LATENCY;
+	ret = probe_returns(p);
 	return snprintf(buf, len, "%016" PRIx64 "  %c  %s+0x%" PRIx64 "  %s %s%s%s %s\n", p->addr,
 	                ret ? 'r' : 'k', s.name, off, module, p->enabled ? "" : "[DISABLED]",
 	                optimize_mark(p->site), ret ? " ret=slot" : "", optimize_form(t, p->site));

@@ -51,7 +51,14 @@ struct site {
 	const char *base;      /* why the base form stays; NULL: not looked at yet */
 };
 
-enum probe_kind { PROBE_ENTRY, PROBE_RETURN, PROBE_LATENCY, PROBE_COUNT, PROBE_INTERNAL };
+enum probe_kind {
+	PROBE_ENTRY,
+	PROBE_RETURN,
+	PROBE_LATENCY,
+	PROBE_COUNT,        /* hits by place, nothing else */
+	PROBE_COUNT_RETURN, /* the same of returns */
+	PROBE_INTERNAL,
+};
 
 /* Places that were refused, by reason: static texts. */
 #define TALLY_ROWS 48
@@ -75,7 +82,7 @@ struct probe {
 	uint32_t id;
 	uint64_t addr;
 	uint32_t action_off; /* struct ukp_action */
-	uint32_t ctx_off;    /* struct ukp_event or ukp_latency */
+	uint32_t ctx_off;    /* struct ukp_event, ukp_latency or, of a member, ukp_counter */
 	bool enabled;
 	bool gone;  /* removed, kept for its counters */
 	bool fresh; /* planted by the start that is going on */
@@ -95,7 +102,7 @@ struct probe {
 	struct lang_field *fields;
 	uint32_t err_kind;
 	uint32_t hist;    /* index in the channel */
-	uint32_t counter; /* COUNT: the same; a head's first */
+	uint32_t counter; /* COUNT, COUNT_RETURN: the same; a head's first */
 };
 
 struct chan {
@@ -236,6 +243,17 @@ int chan_mute(struct chan *c, struct err *err);
 static inline bool probe_is_many(const struct probe *p)
 {
 	return p->member;
+}
+
+static inline bool probe_counts(const struct probe *p)
+{
+	return p->kind == PROBE_COUNT || p->kind == PROBE_COUNT_RETURN;
+}
+
+/* Does it follow calls until they return? */
+static inline bool probe_returns(const struct probe *p)
+{
+	return p->kind == PROBE_RETURN || p->kind == PROBE_LATENCY || p->kind == PROBE_COUNT_RETURN;
 }
 
 void tally_add(struct tally *t, const char *why, size_t n);

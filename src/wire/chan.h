@@ -61,10 +61,11 @@ struct ukp_chan {
 	uint64_t size; /* of the whole */
 };
 
-/* In the control area: what counting a place's hits needs. */
+/* In the control area: what counting a place's hits, or its returns, needs. */
 struct ukp_counter {
 	uint64_t counter; /* address of shard 0's in the target */
 	uint64_t stride;  /* bytes to the next shard's */
+	uint64_t event;   /* returns: address of what all places of a definition share */
 	uint32_t nr_shards;
 	uint32_t enabled;
 };

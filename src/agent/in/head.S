@@ -22,5 +22,6 @@ ukp_agent_ctl:
 	.long	ukp_detour_hit - head
 	.long	ukp_chain_return - head
 	.long	ukp_count_hit - head
+	.long	ukp_count_entry - head
 
 	.section .note.GNU-stack, "", @progbits

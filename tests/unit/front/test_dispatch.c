@@ -459,6 +459,38 @@ static void latency_prints_one_table(void **state)
 	has(out, "\"functions\"");
 }
 
+static void stat_shows_returns_beside_entries(void **state)
+{
+	static const struct ukp_place_hits place[] = {
+		{ .addr = 0x402000, .hits = 9 },
+		{ .addr = 0x402000, .hits = 7, .ret = true },
+		{ .addr = 0x500000, .hits = 8, .ret = true },
+		{ .addr = 0x402000, .hits = 7, .ret = true }, /* of another definition */
+	};
+
+	fake.place = place;
+	fake.nr_places = 4;
+	run("ukprobe stat --for 0.05 -p 1 f");
+	assert_int_equal(status, 0);
+	assert_string_equal(out, "        HITS  PLACE\n"
+	                         "           9  caller+0x0/0xf0 [prog]\n"
+	                         "           8  0x500000%return\n"
+	                         "           7  caller%return [prog]\n"
+	                         "          24  in 3 of 3 places\n");
+	fake.counts = (struct ukp_counts){ .hits = 20, .records = 15, .misses = 5 };
+	fake.counts.miss[0] = 2;
+	fake.counts.miss[5] = 3;
+	run("ukprobe stat --for 0.05 -p 1 f");
+	has(out, "           5  calls without a return (maxactive 2, unwound 3)\n");
+	run("ukprobe stat --for 0.05 --json -p 1 f");
+	has(out, "\"hits\":24,\"calls\":20,\"missed\":5,"
+	         "\"misses\":{\"maxactive\":2,\"unwound\":3},\"by_place\":[");
+	has(out, "{\"address\":\"0x402000\",\"return\":false,\"hits\":9,"
+	         "\"place\":\"caller+0x0/0xf0 [prog]\"}");
+	has(out, "{\"address\":\"0x402000\",\"return\":true,\"hits\":7,"
+	         "\"place\":\"caller%return [prog]\"}");
+}
+
 static void the_rest_hands_on_what_the_session_says(void **state)
 {
 	run("ukprobe list -p 5");
@@ -510,6 +542,7 @@ int main(void)
 		T(a_reader_that_stands_still_can_not_keep_us),
 		T(a_line_is_not_held_back_until_a_block_is_full),
 		T(latency_prints_one_table),
+		T(stat_shows_returns_beside_entries),
 		T(the_rest_hands_on_what_the_session_says),
 	};
 

@@ -166,6 +166,23 @@ static void f_is_named_and_shown_as_the_kernel_does_it(void **state)
 	shows("f9:g/e vfs_* $arg1 $retval", "f9:g/e vfs_*%return arg1=$arg1 arg2=$retval");
 }
 
+static void r_takes_a_glob_as_f_does(void **state)
+{
+	(void)state;
+	shows("r vfs_*", "f:ukprobes/vfs____exit vfs_*%return");
+	shows("r7:g/e vfs_r?ad $retval", "f7:g/e vfs_r?ad%return arg1=$retval");
+	shows("p libfoo.so:t[wx]ice%return", "f:ukprobes/t_wx_ice__exit libfoo.so:t[wx]ice%return");
+	shows("r vfs_read", "r:ukprobes/r_vfs_read_0 vfs_read");
+	lands("r vfs_*", 0x401000, "vfs_read");
+	lands("r libfoo.so:t?ice", 0x7f2000000300, "twice");
+	lands("p vfs_*%return", 0x401000, "vfs_read");
+	refuses("r libfoo.so:vfs_*", -EINVAL, 2, "matches 'vfs_*' in libfoo.so");
+	refuses("r nolib:*", -ENOENT, 2, "no module 'nolib'");
+	refuses("r vfs_*+8", -EINVAL, 2, "Retprobe address");
+	refuses("r vfs_*+*", -EINVAL, 2, "Retprobe address");
+	refuses("p vfs_*", -EINVAL, 2, "vfs_*");
+}
+
 static void every_instruction_of_a_function_is_meant_by_a_star(void **state)
 {
 	(void)state;
@@ -363,6 +380,7 @@ int main(void)
 		cmocka_unit_test(places_that_hold_no_code_are_refused),
 		cmocka_unit_test(a_return_probe_stands_at_an_entry_only),
 		cmocka_unit_test(f_takes_all_functions_of_a_name_or_glob),
+		cmocka_unit_test(r_takes_a_glob_as_f_does),
 		cmocka_unit_test(f_is_named_and_shown_as_the_kernel_does_it),
 		cmocka_unit_test(every_instruction_of_a_function_is_meant_by_a_star),
 		cmocka_unit_test(a_glob_with_a_star_means_all_code_that_matches),
