@@ -8,7 +8,8 @@
  *		mov %rsp,%rdi; mov $site,%rsi
  *		call engine
  *		[test %eax,%eax; jnz tail]
- *		pop ...; popfq; ...
+ *		mov flags,%eax; add %cl,%cl; sahf	popfq, where other flags are set
+ *		pop ...
  *		lea 128(%rsp),%rsp
  *	tail	pop ...; iretq			takes ip, flags and sp from struct pt_regs
  *

@@ -6,9 +6,11 @@
  *
  * A table keyed by the thread pointer, not TLS: a hit may come before a thread
  * has any.  A key stands in the first free slot from its home bucket on; each
- * bucket that was passed for it says so in `passed` for as long, and a search
- * goes on behind such buckets only.  A thread looks for no key but its own, and
- * what it has put in itself it sees.
+ * bucket that was passed for it says so in `passed` for as long, the home also
+ * where it is but the first slot that was, and a search goes on behind such
+ * buckets only.  So a home with neither `passed` nor a first key has nobody, which
+ * is what a hit mostly finds.  A thread looks for no key but its own, and what it
+ * has put in itself it sees.
  *
  * guard_on() then reading a list, against unlinking then guard_wait(): both
  * sides write, fence and read, so one of them sees the other.
