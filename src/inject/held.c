@@ -31,7 +31,7 @@ bool inject_held(const struct inject *t)
 
 size_t inject_nr_threads(const struct inject *t)
 {
-	return t->held ? seize_count(t) : 0;
+	return t->held ? t->nr_held : 0;
 }
 
 struct inject_thread *inject_thread_at(struct inject *t, size_t i)

@@ -91,6 +91,7 @@ struct inject {
 	size_t nr_regions;
 	struct thread *threads;
 	size_t nr, cap;
+	size_t nr_held; /* of a hold: the first in the list */
 	struct remote remote;
 };
 

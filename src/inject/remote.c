@@ -484,7 +484,9 @@ void inject_end(struct inject *t)
 	if (!r->active)
 		return;
 	return_scratch(t);
-	if (r->dead || restore_thread(t))
+	if (r->dead || restore_thread(t)) {
 		t->threads[r->worker].state = THREAD_DYING;
+		t->nr_held--;
+	}
 	r->active = false;
 }

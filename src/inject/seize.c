@@ -439,7 +439,8 @@ int seize_rest(struct inject *t, struct err *err)
 	hurry(t);
 	while (!ret && again)
 		ret = seize_round(t, round++, deadline, &again, err);
-	if (!ret && !seize_count(t))
+	t->nr_held = seize_count(t);
+	if (!ret && !t->nr_held)
 		ret = err_set(err, -ESRCH, "process %d has ended", t->pid);
 	if (ret) {
 		let_go(t);

@@ -20,14 +20,21 @@ void grace_start(struct grace *g)
 	*g = (struct grace){ .begun = false };
 }
 
-static size_t find(const struct target *t, pid_t tid)
+/* Threads keep their order: the search starts where the last one ended. */
+static size_t find(const struct target *t, pid_t tid, size_t *hint)
 {
+	const size_t n = inject_nr_threads(t->inject);
 	size_t i;
 
-	for (i = 0; i < inject_nr_threads(t->inject); i++)
-		if (inject_thread_at(t->inject, i)->tid == tid)
-			break;
-	return i;
+	for (i = 0; i < n; i++) {
+		size_t at = (*hint + i) % n;
+
+		if (inject_thread_at(t->inject, at)->tid == tid) {
+			*hint = at + 1;
+			return at;
+		}
+	}
+	return n;
 }
 
 static void begin(struct target *t, struct grace *g)
@@ -43,12 +50,12 @@ static void begin(struct target *t, struct grace *g)
 bool grace_over(struct target *t, struct grace *g)
 {
 	struct leave l = leave_looking(t);
-	size_t i, at, left = 0;
+	size_t i, at, hint = 0, left = 0;
 
 	if (!g->begun)
 		begin(t, g);
 	for (i = 0; i < g->nr; i++) {
-		at = find(t, g->tid[i]);
+		at = find(t, g->tid[i], &hint);
 		if (at < inject_nr_threads(t->inject) && leave_inside(&l, at))
 			g->tid[left++] = g->tid[i];
 	}
