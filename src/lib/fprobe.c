@@ -102,9 +102,9 @@ static void refuse(struct gather *g, const char *why)
 
 static const char *refusal(struct gather *g, uint64_t addr)
 {
-	if (name_denied_here(g->sym, addr))
-		return "it is on the blacklist";
-	return survey_check(g->survey, addr);
+	const char *why = name_denied_here(g->sym, addr);
+
+	return why ? why : survey_check(g->survey, addr);
 }
 
 static bool matches(const struct filter *f, const struct sym_symbol *s)

@@ -124,10 +124,20 @@ static int plant(struct kprobe *p, struct sym_proc *sym, uint64_t addr, bool che
 	return ret ? ret : site_link(s, p, err);
 }
 
+int kprobe_refuse(const struct kprobe *p, uint64_t addr, const char *why, struct err *err)
+{
+	if (!p->symbol_name)
+		return err_set(err, -EINVAL, "%#lx can't be probed: %s", addr, why);
+	if (!p->offset)
+		return err_set(err, -EINVAL, "%s can't be probed: %s", p->symbol_name, why);
+	return err_set(err, -EINVAL, "%s+%#x can't be probed: %s", p->symbol_name, p->offset, why);
+}
+
 int kprobe_register_locked(struct kprobe *p, struct sym_proc *sym, bool checked, struct err *err)
 {
 	kprobe_opcode_t *before = p->addr;
 	const struct lib_site *s;
+	const char *why;
 	uint64_t addr;
 	bool entry;
 	int ret;
@@ -140,8 +150,9 @@ int kprobe_register_locked(struct kprobe *p, struct sym_proc *sym, bool checked,
 		return err_set(err, -EINVAL, "the probe is registered already");
 	p->flags &= CALLER_FLAGS;
 	p->nmissed = 0;
-	if (!checked && name_denied(sym, addr))
-		return err_set(err, -EINVAL, "%#lx is on the blacklist", addr);
+	why = checked ? NULL : name_denied(sym, addr);
+	if (why)
+		return kprobe_refuse(p, addr, why, err);
 	if (entry)
 		p->flags |= KPROBE_FLAG_ON_FUNC_ENTRY;
 	p->addr = (kprobe_opcode_t *)addr;

@@ -70,7 +70,7 @@ static int check(struct kretprobe *rp, struct sym_proc *sym, bool checked, struc
 		return err_set(err, -EINVAL, "the probe is registered already");
 	why = checked ? NULL : deny_check(sym, addr, true);
 	if (why)
-		return err_set(err, -EINVAL, "%s", why);
+		return kprobe_refuse(&rp->kp, addr, why, err);
 	if (rp->data_size > KRETPROBE_MAX_DATA_SIZE)
 		return err_set(err, -E2BIG, "data_size is more than %d", KRETPROBE_MAX_DATA_SIZE);
 	return 0;

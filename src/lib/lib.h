@@ -123,9 +123,10 @@ void name_unbind(void);
  */
 int name_address(struct sym_proc *sym, kprobe_opcode_t *addr, const char *name,
                  unsigned long offset, uint64_t *ret, bool *entry, struct err *err);
-bool name_denied(struct sym_proc *sym, uint64_t addr);
+/* Why no probe may be there; NULL: it may. */
+const char *name_denied(struct sym_proc *sym, uint64_t addr);
 /* The part of it that patch/survey.h doesn't know. */
-bool name_denied_here(struct sym_proc *sym, uint64_t addr);
+const char *name_denied_here(struct sym_proc *sym, uint64_t addr);
 /* The section of what runs on hits. */
 void name_hit_range(uint64_t *start, uint64_t *end);
 
@@ -139,6 +140,8 @@ int kprobe_follow_modules(struct sym_proc *sym, struct err *err);
  */
 bool *bulk_check(struct sym_proc *sym, struct kprobe *const *kps, size_t n, bool ret_probe);
 
+/* -EINVAL, with a sentence that names the place as the caller did. */
+int kprobe_refuse(const struct kprobe *p, uint64_t addr, const char *why, struct err *err);
 /* checked: by bulk_check(). */
 int kprobe_register_locked(struct kprobe *p, struct sym_proc *sym, bool checked, struct err *err);
 /* False: it wasn't registered. */

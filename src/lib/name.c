@@ -12,6 +12,7 @@
 #include "lib/labels.h"
 #include "lib/lib.h"
 #include "patch/deny.h"
+#include "patch/place.h"
 
 #define MAX_SAME 16
 
@@ -224,15 +225,22 @@ void name_hit_range(uint64_t *start, uint64_t *end)
 	*end = (uint64_t)__stop_ukp_hit_text;
 }
 
-bool name_denied_here(struct sym_proc *sym, uint64_t addr)
+const char *name_denied_here(struct sym_proc *sym, uint64_t addr)
 {
-	return (addr >= (uint64_t)__start_ukp_hit_text && addr < (uint64_t)__stop_ukp_hit_text) ||
-	       is_listed(sym, addr) || in_kprobes_text(sym, addr) || labels_reserved(addr, addr);
+	if (addr >= (uint64_t)__start_ukp_hit_text && addr < (uint64_t)__stop_ukp_hit_text)
+		return "it runs on every hit";
+	if (is_listed(sym, addr))
+		return "it is on the program's own blacklist, as by NOKPROBE_SYMBOL()";
+	if (in_kprobes_text(sym, addr))
+		return "it is defined as __kprobes, to be free of probes";
+	return labels_reserved(addr, addr) ? place_label : NULL;
 }
 
-bool name_denied(struct sym_proc *sym, uint64_t addr)
+const char *name_denied(struct sym_proc *sym, uint64_t addr)
 {
-	return name_denied_here(sym, addr) || deny_check(sym, addr, false);
+	const char *why = name_denied_here(sym, addr);
+
+	return why ? why : deny_check(sym, addr, false);
 }
 
 static int list(uint64_t start, uint64_t end)

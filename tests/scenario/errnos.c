@@ -114,6 +114,8 @@ static void places_that_cannot_be_probed(void **state)
 	munmap(code, 4096);
 	/* What runs with all signals blocked, and what runs on a hit. */
 	assert_int_equal(by_name("execve"), -EINVAL);
+	assert_non_null(
+		strstr(ukp_kprobe_error(), "execve can't be probed: it runs with all signals"));
 	assert_int_equal(by_name("pthread_sigmask"), -EINVAL);
 	assert_int_equal(by_name("ukp_trap"), -EINVAL);
 }
@@ -416,7 +418,9 @@ static void what_keeps_probes_off(void **state)
 	assert_false(within_kprobe_blacklist(area + 2));
 	assert_false(within_kprobe_blacklist((unsigned long)target));
 	assert_int_equal(at((void *)in_section), -EINVAL);
+	assert_non_null(strstr(ukp_kprobe_error(), "can't be probed: it is defined as __kprobes"));
 	assert_int_equal(at((void *)by_mark), -EINVAL);
+	assert_non_null(strstr(ukp_kprobe_error(), "NOKPROBE_SYMBOL"));
 	assert_int_equal(at((void *)split_part), -EINVAL);
 	assert_int_equal(at((void *)listed), -EINVAL);
 	assert_int_equal(at((void *)in_area), -EINVAL);

@@ -245,6 +245,7 @@ static void probes_on_tests_are_refused(void **state)
 
 	assert_true(within_kprobe_blacklist((unsigned long)kp.addr));
 	assert_int_equal(register_kprobe(&kp), -EINVAL);
+	assert_non_null(strstr(ukp_kprobe_error(), "static branch"));
 	kp.addr++;
 	assert_int_equal(register_kprobe(&kp), -EINVAL);
 	/* A function with tests may be probed elsewhere, in any state of theirs. */
