@@ -98,7 +98,9 @@ static int start_broker(struct ukp_session *s, int launch_fd)
 	ret = broker_command(path, sizeof(path));
 	if (ret)
 		return session_fail(s, ret,
-		                    "the command ukprobe, which does the work, is not at %s", path);
+		                    "the command ukprobe, which does the work, is not at %s; "
+		                    "UKPROBE in the environment may say where it is",
+		                    path);
 	if (pipe2(pipe_fd, O_CLOEXEC))
 		return session_fail(s, -errno, "cannot make a pipe");
 	snprintf(pid, sizeof(pid), "%d", s->pid);

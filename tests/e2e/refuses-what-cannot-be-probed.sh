@@ -130,6 +130,10 @@ await '^done'
 trace_end
 eq "$HITS" 1 "with its own byte again: hits"
 
+export UKPROBE=$T/nowhere
+target_refused "the command is elsewhere" "is not at $T/nowhere; UKPROBE in the environment may say"
+unset UKPROBE
+
 if [ "$(id -u)" = 0 ]; then
 	user
 	target_refused "another user's" 'belongs to user'
