@@ -4,7 +4,9 @@
  * in a system call, in a signal handler; and what the program notices of being
  * held for it, which is nothing.
  */
+#include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <sys/epoll.h>
@@ -515,6 +517,75 @@ static void a_filter_leaves_breakpoints_and_the_program_alone(void **state)
 
 #define T(name) cmocka_unit_test_setup_teardown(name, reset, untouched)
 
+/* What holds threads is made, and its maker stopped before it can say go; its pid. */
+static pid_t stop_at_clone(pid_t program)
+{
+	struct {
+		struct pt_regs r;
+		unsigned long rest[6];
+	} u;
+	int status, sig;
+	pid_t pid;
+
+	assert_int_equal(waitpid(program, &status, 0), program);
+	ptrace(PTRACE_SETOPTIONS, program, 0,
+	       PTRACE_O_TRACECLONE | PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL);
+	for (sig = 0, pid = program;; pid = waitpid(-1, &status, __WALL)) {
+		assert_true(pid > 0);
+		if (!WIFSTOPPED(status))
+			continue;
+		sig = WSTOPSIG(status);
+		ptrace(PTRACE_GETREGS, pid, 0, &u);
+		if (sig == (SIGTRAP | 0x80) && u.r.orig_ax == SYS_clone &&
+		    (u.r.di & CLONE_UNTRACED) && (long)u.r.ax > 0)
+			return (pid_t)u.r.ax;
+		ptrace(PTRACE_SYSCALL, pid, 0,
+		       sig == SIGTRAP || sig & 0x80 || sig == SIGSTOP ? 0 : sig);
+	}
+}
+
+static char state_of(pid_t pid)
+{
+	char path[64], line[512], *name_end;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	f = fopen(path, "re");
+	if (!f || !fgets(line, sizeof(line), f))
+		line[0] = 0;
+	if (f)
+		fclose(f);
+	name_end = strrchr(line, ')');
+	return name_end ? name_end[2] : 'X';
+}
+
+/* It shares the descriptors: a program that dies meanwhile must be gone with all it had open. */
+static void what_holds_threads_dies_with_the_program(void **state)
+{
+	struct pollfd alive = { .events = POLLIN };
+	pid_t program, helper;
+	int end[2];
+
+	assert_int_equal(pipe(end), 0);
+	program = fork();
+	if (!program) {
+		ptrace(PTRACE_TRACEME, 0, 0, 0);
+		execl("/proc/self/exe", "parked", "dies", NULL);
+		_exit(9);
+	}
+	close(end[1]);
+	helper = stop_at_clone(program);
+	while (state_of(helper) != 'S')
+		usleep(1000);
+	kill(program, SIGKILL);
+	while (waitpid(-1, NULL, __WALL) > 0)
+		;
+	alive.fd = end[0];
+	assert_int_equal(poll(&alive, 1, 60000), 1);
+	assert_int_equal(alive.revents, POLLHUP);
+	close(end[0]);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -526,6 +597,7 @@ int main(int argc, char **argv)
 		T(nothing_of_it_is_a_child_or_stays),
 		T(a_traced_process_gets_jumps_that_need_no_hold),
 		T(a_filter_leaves_breakpoints_and_the_program_alone),
+		T(what_holds_threads_dies_with_the_program),
 	};
 
 	if (argc > 1)

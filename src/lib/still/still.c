@@ -14,10 +14,12 @@ enum {
 	NR_wait4 = 61,
 	NR_ptrace = 101,
 	NR_rt_sigtimedwait = 128,
+	NR_getppid = 110,
 	NR_prctl = 157,
 	NR_futex = 202,
 	NR_getdents64 = 217,
 	NR_clock_gettime = 228,
+	NR_tgkill = 234,
 	NR_openat = 257,
 };
 
@@ -36,6 +38,7 @@ enum {
 #define CLOEXEC 02000000
 #define PATIENCE_NS 500000000ull
 #define NAP_NS 1000000
+#define LOOK_NS 100000000
 
 #define SIGCHLD_NR 17
 #define SIGSYS_NR 31
@@ -300,16 +303,33 @@ static void own_signals(void)
 		ukp_arch_syscall(NR_rt_sigaction, sigs[i], (long)&dfl, 0, 8);
 }
 
+/*
+ * Without whoever waits for us there is nothing to do, and nobody to say so: we go
+ * with that thread, or find that it went before we had asked for that.
+ */
+static bool wait_for_go(struct still *s)
+{
+	const uint64_t look[2] = { 0, LOOK_NS };
+	long ppid;
+
+	ukp_arch_syscall(NR_prctl, 1, SIGKILL_NR, 0, 0);
+	while (__atomic_load_n(&s->state, __ATOMIC_ACQUIRE) == STILL_WAIT) {
+		ppid = ukp_arch_syscall(NR_getppid, 0, 0, 0, 0);
+		if (ukp_arch_syscall(NR_tgkill, ppid, s->tid, 0, 0) == -ESRCH)
+			return false;
+		ukp_arch_syscall(NR_futex, (long)&s->state, 0, STILL_WAIT, (long)look);
+	}
+	return true;
+}
+
 void ukp_still_main(void *arg)
 {
 	struct still *s = arg;
 	int ret;
 
-	while (__atomic_load_n(&s->state, __ATOMIC_ACQUIRE) == STILL_WAIT)
-		ukp_arch_syscall(NR_futex, (long)&s->state, 0, STILL_WAIT, 0);
-	/* Without whoever waits for us there is nothing to do. */
-	ukp_arch_syscall(NR_prctl, 1, SIGKILL_NR, 0, 0);
 	own_signals();
+	if (!wait_for_go(s))
+		return;
 	ret = hold(s);
 	if (ret == STILL_OK)
 		s->fn(s);
