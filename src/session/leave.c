@@ -39,44 +39,6 @@ static bool ctl_sane(const struct ukp_ctl *c, size_t len)
 	       c->next_free <= len && c->stub_chunk < (1u << 30) && c->nr_instances <= (1u << 24);
 }
 
-/* Jumps are taken out whole. */
-static void restore_windows(struct leave *l)
-{
-	struct detour_walk w = { 0 };
-	unsigned char now[5], orig[5];
-	struct ukp_detour d;
-
-	while (leave_next_detour(l, &w, &d)) {
-		if (inject_read(l->inject, d.addr, now, sizeof(now)) ||
-		    memcmp(now, d.jump, sizeof(now)))
-			continue;
-		if (sym_original(l->sym, d.addr, orig, sizeof(orig)))
-			memcpy(orig, d.orig, sizeof(orig));
-		inject_write(l->inject, d.addr, orig, sizeof(orig));
-	}
-}
-
-static void restore_text(struct leave *l)
-{
-	const struct ukp_site *s;
-	unsigned char now, orig;
-	uint32_t i = 0;
-
-	restore_windows(l);
-	while ((s = leave_next_site(l, &i))) {
-		if (inject_read(l->inject, s->addr, &now, 1) || now != 0xcc)
-			continue;
-		/*
-		 * The file has the truth.  Where it is gone (replaced on disk),
-		 * what lies in the target is better than an int3 that kills it.
-		 */
-		if (sym_original(l->sym, s->addr, &orig, 1))
-			orig = s->orig[0];
-		if (orig != 0xcc)
-			inject_write(l->inject, s->addr, &orig, 1);
-	}
-}
-
 /* How many instances may be in use, and where they lie; 0: none. */
 static uint32_t instances(struct inject *t, const struct ukp_ctl *c, uint64_t *base)
 {
@@ -275,7 +237,7 @@ int leave_target(struct inject *t, struct sym_proc *sym, const struct ukp_ctl *c
 	inject_use_runner(t, l.text_start && ctl->runner ? l.text_start + ctl->runner : 0);
 	/* Our own probes' text is back already, faster than one by one. */
 	if (ctl == area)
-		restore_text(&l);
+		leave_text(&l);
 	ret = wait_idle(&l, err);
 	if (ret)
 		return ret;

@@ -39,6 +39,8 @@ struct detour_walk {
 	size_t nr;
 };
 bool leave_next_detour(struct leave *l, struct detour_walk *w, struct ukp_detour *d);
+/* restore.c: the bytes that were probed, as they were. */
+void leave_text(struct leave *l);
 /*
  * Is any thread inside our code?  Those that can be moved to the original code
  * are, unless they are to stay: only while the text has its own bytes, for at a

@@ -10,6 +10,7 @@
  *	grace.c    what all threads have seen
  *	shared.c   other processes in its memory
  *	leave.c    the way out, from nothing but what lies in the target
+ *	restore.c  its text
  *	probe.c    from a line of text to a checked probe
  *	plant.c    sites, slots, actions
  *	sites.c    the tables of sites
