@@ -90,3 +90,20 @@ for i in $(seq "$N"); do
 	serves "c$i" "the client's end"
 	assert_untouched "$PID" "$T/before"
 done
+
+# --- thousands of places, of which some have jumps by then ---------------------
+rm -f "$T/trace"
+"$UKP" stat -p "$PID" -o "$T/table" 'f libc:*' 'p work+*' 2>"$T/err" &
+TRACE=$!
+PIDS+=("$TRACE")
+within 20 planted "$PID" 1000 || fail "nothing was planted"
+alive "$TRACE" || fail "stat ended at once"
+kill -STOP "$TRACE"
+within 10 grep -q '^State:.T' "/proc/$TRACE/status" || fail "the client doesn't stop"
+kill -9 "$(broker_of "$PID")"
+kill -9 "$TRACE"
+wait "$TRACE" 2>>/dev/null || true
+! verified "$PID" || fail "verify is clean with thousands of probes in"
+"$UKP" cure -p "$PID" >"$T/cure" 2>&1 || fail "cure: $(cat "$T/cure")"
+serves d "the cure of thousands of places"
+assert_untouched "$PID" "$T/before"
