@@ -222,6 +222,7 @@ static void unlink_place(struct ukp_fplace *p)
 	/* A thread that is at p still finds its way to the next. */
 	__atomic_store_n(q, p->next, __ATOMIC_RELEASE);
 	site_update(p->site, &ignored);
+	p->site = NULL;
 }
 
 static void unlink_all(struct ukp_fprobe *f)
@@ -229,14 +230,14 @@ static void unlink_all(struct ukp_fprobe *f)
 	size_t i;
 
 	own_batch_begin();
-	for (i = 0; i < f->nr; i++)
+	for (i = 0; i < f->used; i++)
 		unlink_place(&f->place[i]);
 	own_batch_end();
 }
 
 static int link_place(struct ukp_fprobe *f, uint64_t addr, struct err *err)
 {
-	struct ukp_fplace *p = &f->place[f->nr];
+	struct ukp_fplace *p = &f->place[f->used];
 	struct lib_site *s;
 	int ret = site_get(addr, false, &s, err);
 
@@ -245,6 +246,7 @@ static int link_place(struct ukp_fprobe *f, uint64_t addr, struct err *err)
 	/* The site has what the file has. */
 	if (!s->armed && !jump_text_is(addr, s->site->orig, s->site->len))
 		return err_set(err, -EINVAL, "the bytes at %#lx differ from the file's", addr);
+	f->used++;
 	*p = (struct ukp_fplace){ .next = s->fprobes, .f = f, .site = s };
 	__atomic_store_n(&s->fprobes, p, __ATOMIC_RELEASE);
 	ret = site_update(s, err);

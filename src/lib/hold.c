@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -129,7 +130,11 @@ static long futex(uint32_t *word, int op, uint32_t val, const struct timespec *t
 	return syscall(SYS_futex, word, op, val, ts, NULL, 0);
 }
 
-/* The kernel clears the state; a helper that dumped core it may leave as it is. */
+/*
+ * The kernel clears the state; a helper that dumped core it may leave as it is.
+ * One that was stopped with its process group has to go on: it holds all others,
+ * and a SIGCONT to the program alone doesn't reach it.
+ */
 static void wait_for(struct still *s, pid_t pid)
 {
 	const struct timespec look = { .tv_nsec = LOOK_NS };
@@ -139,9 +144,12 @@ static void wait_for(struct still *s, pid_t pid)
 	while ((state = __atomic_load_n(&s->state, __ATOMIC_ACQUIRE))) {
 		futex(&s->state, FUTEX_WAIT, state, &look);
 		si.si_pid = 0;
-		if (waitid(P_PID, (id_t)pid, &si, WEXITED | WNOWAIT | WNOHANG | __WALL) ||
-		    si.si_pid == pid)
+		if (waitid(P_PID, (id_t)pid, &si, WEXITED | WSTOPPED | WNOWAIT | WNOHANG | __WALL))
 			break;
+		if (si.si_pid == pid && si.si_code != CLD_STOPPED)
+			break;
+		if (si.si_pid == pid)
+			kill((pid_t)pid, SIGCONT);
 	}
 	while (waitpid(pid, NULL, __WALL) < 0 && errno == EINTR)
 		;

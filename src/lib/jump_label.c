@@ -35,6 +35,17 @@ static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct label *labels; /* by code */
 static size_t nr_labels;
 
+/* A child has the lock as its parent had it, but not who held it: it may exit all the same. */
+static void child_unlocks(void)
+{
+	pthread_mutex_init(&list_lock, NULL);
+}
+
+static void __attribute__((constructor)) at_fork(void)
+{
+	pthread_atfork(NULL, NULL, child_unlocks);
+}
+
 static bool is_on(struct static_key *key)
 {
 	return static_key_count(key) > 0;

@@ -417,11 +417,12 @@ static int make_ctl(struct ukp_ctl **ret, struct err *err)
 
 int own_init(struct err *err)
 {
+	static int broken; /* why signals could not be taken: it stays so */
 	struct ukp_ctl *ctl = NULL;
 	int ret;
 
 	if (ukp_lib_ctl)
-		return 0;
+		return broken ? err_set(err, broken, "the engine could not take its signals") : 0;
 	ret = check_signals(err);
 	if (!ret)
 		ret = make_ctl(&ctl, err);
@@ -442,6 +443,6 @@ int own_init(struct err *err)
 	}
 	/* From here on a hit is possible, and nothing is undone. */
 	__atomic_store_n(&ukp_lib_ctl, ctl, __ATOMIC_RELEASE);
-	ret = take_signals(ctl, err);
-	return ret ? ret : site_plant_internal(err);
+	broken = take_signals(ctl, err);
+	return broken ? broken : site_plant_internal(err);
 }

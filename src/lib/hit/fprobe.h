@@ -23,7 +23,8 @@ struct ukp_fprobe {
 	struct fprobe *fp; /* NULL: unregistered */
 	struct ukp_calls calls;
 	struct ukp_fplace *place;
-	size_t nr;
+	size_t nr;   /* of functions */
+	size_t used; /* of places: one that was in a list is not used for another */
 	struct ukp_fprobe *next_dead;
 };
 
