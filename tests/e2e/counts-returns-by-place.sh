@@ -80,6 +80,22 @@ eq "$(counts tick%return) $(counts tick)" "$(value tick) $(value tick)" "tick"
 eq "$(missed)" "" "misses"
 assert_untouched "$PID" "$T/before" loose
 
+# --- the same from a jump ------------------------------------------------------
+: >"$T/out"
+say end
+start "$BIN" 4 2000 recurse=5
+snapshot "$PID" loose >"$T/before"
+optimized() { [ "$("$UKP" list -p "$PID" | grep -c '\[OPTIMIZED\]')" = 3 ]; }
+stat_start 3 'r work' 'p work' 'r recurse'
+within 20 optimized || fail "no jumps: $("$UKP" list -p "$PID")"
+say go
+await '^done' 60
+stat_end
+eq "$(value wrong)" 0 "wrong results in the target"
+eq "$(counts work%return) $(counts work) $(counts recurse%return)" "8000 8000 3000" "from jumps"
+eq "$(missed)" "" "misses"
+assert_untouched "$PID" "$T/before" loose
+
 # --- no more at a time than is asked for; each call is a return or a miss ------
 : >"$T/out"
 say end
