@@ -70,7 +70,7 @@ since()
 
 alive()
 {
-	[ -d "/proc/$1" ] && ! grep -q '^State:.[ZX]' "/proc/$1/status" 2>>/dev/null
+	grep -q '^State:.[^ZX]' "/proc/$1/status" 2>>/dev/null
 }
 
 # within SECONDS CMD...: until it succeeds
