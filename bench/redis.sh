@@ -11,8 +11,8 @@ set -eu
 O=${O:-build}
 ukprobe=$PWD/$O/ukprobe
 PAIRS=${PAIRS:-20}
-SLICES=${SLICES:-7}
-N=${N:-5000}
+SLICES=${SLICES:-5}
+N=${N:-20000}
 cpu=$(taskset -pc $$ | sed 's/.*[ ,-]//')
 
 for c in redis-server redis-benchmark redis-cli; do
