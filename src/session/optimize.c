@@ -176,6 +176,9 @@ enum optimize_left optimize_on(struct target *t)
 	n = more_windows(t);
 	if (!o->nr)
 		return OPTIMIZE_DONE;
+	/* What could not be remembered could not be taken back. */
+	if (o->nr_in + o->nr > o->room_in)
+		return OPTIMIZE_LATER;
 	/*
 	 * Making them has used up our share of the CPU: on a busy machine we would
 	 * be preempted in the middle, and the target with us.
