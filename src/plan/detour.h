@@ -21,7 +21,7 @@
  *		add $127,%al; sahf; pop ...; lea 192(%rsp),%rsp
  *
  * The engine's entry is a C function, int (*)(struct pt_regs *, void *site).
- * It is called with DF clear, sp aligned as it happens to be and no red zone to
+ * It is called with DF clear, which it leaves so, sp aligned as it happens to be and no red zone to
  * respect; whatever the form doesn't save it must leave as it is, vector state
  * always.  Zero goes on behind, with the registers that are in the form as it
  * left them; ip and sp are then of no account.  With PLAN_FORM_FLOW, nonzero

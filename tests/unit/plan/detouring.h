@@ -66,8 +66,7 @@ static inline void engine_write(uint64_t at, uint32_t saves)
 		code[n++] = 0x31;
 		code[n++] = 0xc0;
 	}
-	code[n++] = 0xf9; /* stc */
-	code[n++] = 0xfd; /* std */
+	code[n++] = 0xf9; /* stc; DF is clear when a C function returns */
 	code[n++] = 0xc3;
 	poke(at, code, n);
 }

@@ -66,7 +66,7 @@ static bool holds_an_agent(pid_t pid)
 	f = fopen(path, "r");
 	assert_non_null(f);
 	while (fgets(line, sizeof(line), f))
-		found |= strstr(line, "ukprobes") != NULL;
+		found |= strstr(line, "/memfd:ukprobes") != NULL;
 	fclose(f);
 	return found;
 }
