@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# All of the bench, some three minutes.  docs/bench.md says how each row is measured.
+# All of the bench, eight to ten minutes.  docs/bench.md says how each row is measured.
 set -e
 O=${O:-build}
 UKPROBE=$PWD/$O/ukprobe
