@@ -4,28 +4,6 @@
 # and signals; what never came back is missed by reason and never counted.
 . tests/e2e/lib.sh
 
-# stat_start PLANTED ARG...: in the background, its table in $T/table
-stat_start()
-{
-	local n=$1
-
-	shift
-	"$UKP" stat -p "$PID" -o "$T/table" "$@" 2>"$T/err" &
-	TRACE=$!
-	PIDS+=("$TRACE")
-	within 20 planted "$PID" "$n" || fail "nothing was planted"
-	alive "$TRACE" || fail "stat ended at once"
-}
-
-stat_end()
-{
-	kill -INT "$TRACE"
-	STATUS=0
-	within 20 gone "$TRACE" || fail "stat doesn't end"
-	wait "$TRACE" || STATUS=$?
-	eq "$STATUS" 0 "status of stat"
-}
-
 # counts PLACE: of a place in the table, 0 without a line.  With its function's
 # name alone, an entry; FUNC%return: its returns.
 counts()

@@ -15,31 +15,6 @@ hits()
 	awk '$2 ~ /^traced\+/ { n += $1 } END { print n + 0 }' "$T/table"
 }
 
-asleep()
-{
-	grep -q '^State:.T' "/proc/$1/status"
-}
-
-# The broker's lock goes with the last of its threads.
-cured()
-{
-	"$UKP" cure -p "$PID" >"$T/cure" 2>&1
-}
-
-# Not by its client, which would cure the target: that sleeps until it is killed, too.
-kill_both()
-{
-	local broker
-
-	broker=$(broker_of "$PID")
-	kill -STOP "$TRACE"
-	within 30 asleep "$TRACE" || fail "the client doesn't stop"
-	kill -9 "$broker"
-	within 30 gone "$broker" || fail "the broker doesn't die"
-	kill -9 "$TRACE"
-	wait "$TRACE" 2>/dev/null || true
-}
-
 # try TAG MARK BEGINS: BIN under probes, which list says MARK of
 try()
 {

@@ -19,21 +19,6 @@ have_jumps()
 	[ "$(jumps)" -ge "$1" ]
 }
 
-stat_start()
-{
-	"$UKP" stat -p "$PID" -o "$T/table" "$@" 2>"$T/err" &
-	TRACE=$!
-	PIDS+=("$TRACE")
-	within 30 planted "$PID" 18 || fail "nothing was planted"
-}
-
-stat_end()
-{
-	kill -INT "$TRACE"
-	within 30 gone "$TRACE" || fail "stat doesn't end"
-	wait "$TRACE" || fail "stat failed: $(cat "$T/err")"
-}
-
 # The table has so many places with this number of hits.
 places_with()
 {
@@ -47,36 +32,11 @@ check()
 	places_with $((3 * $1)) 7 "$2"
 }
 
-asleep()
-{
-	grep -q '^State:.T' "/proc/$1/status"
-}
-
-# The broker's lock goes with the last of its threads.
-cured()
-{
-	"$UKP" cure -p "$PID" >"$T/cure" 2>&1
-}
-
-# Not by its client, which would cure the target: that sleeps until it is killed, too.
-kill_both()
-{
-	local broker
-
-	broker=$(broker_of "$PID")
-	kill -STOP "$TRACE"
-	within 30 asleep "$TRACE" || fail "the client doesn't stop"
-	kill -9 "$broker"
-	within 30 gone "$broker" || fail "the broker doesn't die"
-	kill -9 "$TRACE"
-	wait "$TRACE" 2>/dev/null || true
-}
-
 start "$BIN" 4 "$CALLS"
 snapshot "$PID" loose >"$T/before"
 
 # --- all of them counted ------------------------------------------------------
-stat_start 'p blocks+*' 'p leaf+*'
+stat_start 18 'p blocks+*' 'p leaf+*'
 within 30 have_jumps 16 || fail "too few jumps: $("$UKP" list -p "$PID")"
 "$UKP" list -p "$PID" >"$T/list"
 eq "$(grep -c 'leaf+.*OPTIMIZED' "$T/list")" 2 "jumps in a short function"
@@ -104,7 +64,7 @@ eq "$(awk '$2 ~ /^blocks\+0xa\// { print $1 }' "$T/table")" $(($(value called) -
 assert_untouched "$PID" "$T/before" loose
 
 # --- a child has the jumps, and counts nothing ---------------------------------
-stat_start 'p blocks+*' 'p leaf+*'
+stat_start 18 'p blocks+*' 'p leaf+*'
 within 30 have_jumps 16 || fail "too few jumps: $("$UKP" list -p "$PID")"
 before=$(value called)
 : >"$T/out"
@@ -116,7 +76,7 @@ check $(($(value called) - before)) "counted beside a child"
 assert_untouched "$PID" "$T/before" loose
 
 # --- a killed broker leaves jumps, a cure takes them out ------------------------
-stat_start 'p blocks+*' 'p leaf+*'
+stat_start 18 'p blocks+*' 'p leaf+*'
 within 30 have_jumps 16 || fail "too few jumps: $("$UKP" list -p "$PID")"
 kill_both
 : >"$T/out"
@@ -132,7 +92,7 @@ await '^done' 120
 eq "$(value wrong)" 0 "wrong results after the cure"
 
 # --- others come and go among them meanwhile ----------------------------------
-stat_start 'p blocks+*' 'p leaf+*'
+stat_start 18 'p blocks+*' 'p leaf+*'
 before=$(value called)
 : >"$T/out"
 say go

@@ -8,6 +8,8 @@
 #	say / await			a line to it / wait until it said that
 #	snapshot / assert_untouched	how it was / it is so now, and verify is clean
 #	trace_start ARG... / trace_end	a trace in the background: TRACE, $T/trace, $T/err
+#	stat_start N ARG... / stat_end	a stat of N places at least: TRACE, $T/table, $T/err
+#	kill_both, then cured		the broker and its client are killed; the target is cured
 #	skip REASON			this test can't run here
 #	without PART REASON		a part of it can't
 
@@ -266,4 +268,50 @@ figures()
 broker_of()
 {
 	pgrep -f "^$UKP broker (--launch )?$1 " || true
+}
+
+stat_start()
+{
+	local n=$1
+
+	shift
+	"$UKP" stat -p "$PID" -o "$T/table" "$@" 2>"$T/err" &
+	TRACE=$!
+	PIDS+=("$TRACE")
+	within 20 planted "$PID" "$n" || fail "nothing was planted"
+	alive "$TRACE" || fail "stat ended at once"
+}
+
+stat_end()
+{
+	kill -INT "$TRACE"
+	STATUS=0
+	within 20 gone "$TRACE" || fail "stat doesn't end"
+	wait "$TRACE" || STATUS=$?
+	eq "$STATUS" 0 "status of stat"
+}
+
+asleep()
+{
+	grep -q '^State:.T' "/proc/$1/status"
+}
+
+# The broker's lock goes with the last of its threads.
+cured()
+{
+	"$UKP" cure -p "$PID" >"$T/cure" 2>&1
+}
+
+# Not by its client, which would cure the target: that sleeps until it is killed, too.
+kill_both()
+{
+	local broker
+
+	broker=$(broker_of "$PID")
+	kill -STOP "$TRACE"
+	within 30 asleep "$TRACE" || fail "the client doesn't stop"
+	kill -9 "$broker"
+	within 30 gone "$broker" || fail "the broker doesn't die"
+	kill -9 "$TRACE"
+	wait "$TRACE" 2>/dev/null || true
 }

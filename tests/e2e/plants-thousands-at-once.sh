@@ -5,25 +5,6 @@
 # planting and removing under fire.
 . tests/e2e/lib.sh
 
-# stat_start ARG...: in the background, its table in $T/table
-stat_start()
-{
-	"$UKP" stat -p "$PID" -o "$T/table" "$@" 2>"$T/err" &
-	TRACE=$!
-	PIDS+=("$TRACE")
-	within 20 planted "$PID" "${EXPECT:-1}" || fail "nothing was planted"
-	alive "$TRACE" || fail "stat ended at once"
-}
-
-stat_end()
-{
-	kill -INT "$TRACE"
-	STATUS=0
-	within 20 gone "$TRACE" || fail "stat doesn't end"
-	wait "$TRACE" || STATUS=$?
-	eq "$STATUS" 0 "status of stat"
-}
-
 # hits PLACE: of a place in the table, 0 without a line
 hits()
 {
@@ -44,7 +25,7 @@ json()
 build steps dynamic gcc
 start "$BIN"
 snapshot "$PID" >"$T/before"
-EXPECT=9 stat_start 'p steps+*'
+stat_start 9 'p steps+*'
 say go 7 5
 await '^sum 140'
 stat_end
@@ -54,7 +35,7 @@ eq "$(awk '$1 == 5' "$T/table" | wc -l)" 4 "instructions around it"
 assert_untouched "$PID" "$T/before"
 
 # --- the same of all that match, and of a whole file, refused ones aside -----
-EXPECT=9 stat_start 'p steps.dynamic:st?ps+*' 'p steps.dynamic:*+*'
+stat_start 9 'p steps.dynamic:st?ps+*' 'p steps.dynamic:*+*'
 say go 7 5
 await '^sum 140'
 stat_end
@@ -105,7 +86,7 @@ CALLS=${CALLS:-2000}
 build counter dynamic gcc
 start "$BIN" 4 "$CALLS"
 snapshot "$PID" loose >"$T/before"
-EXPECT=20 stat_start 'f counter.dynamic:*' 'p work+*'
+stat_start 20 'f counter.dynamic:*' 'p work+*'
 say go
 for _ in 1 2 3 4 5; do
 	"$UKP" stat -p "$PID" --for 0.05 'f counter.dynamic:*' 'f libc:*' >/dev/null 2>&1
@@ -145,7 +126,7 @@ say 200
 await '^crc'
 plain=$(value crc)
 : >"$T/out"
-EXPECT=50 stat_start --json 'f libz:*'
+stat_start 50 --json 'f libz:*'
 say 200
 await '^crc' 60
 stat_end
@@ -160,7 +141,7 @@ say 3
 await '^crc'
 plain=$(value crc)
 : >"$T/out"
-EXPECT=5000 stat_start 'p libz:*+*'
+stat_start 5000 'p libz:*+*'
 say 3
 await '^crc' 60
 stat_end
