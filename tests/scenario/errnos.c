@@ -48,12 +48,6 @@ static int on_return(struct kretprobe_instance *ri, struct pt_regs *regs)
 	return 0;
 }
 
-static int untouched(void **state)
-{
-	text_is_as_in_the_file();
-	return 0;
-}
-
 static int at(const void *addr)
 {
 	struct kprobe kp = { .addr = (kprobe_opcode_t *)(uintptr_t)addr, .pre_handler = pre };

@@ -78,12 +78,6 @@ static int reset(void **state)
 	return 0;
 }
 
-static int untouched(void **state)
-{
-	text_is_as_in_the_file();
-	return 0;
-}
-
 static void entry_and_exit_handlers_run_for_what_a_glob_matches(void **state)
 {
 	struct fprobe fp = { .entry_handler = on_entry,

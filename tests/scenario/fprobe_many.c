@@ -89,12 +89,6 @@ static int reset(void **state)
 	return 0;
 }
 
-static int untouched(void **state)
-{
-	text_is_as_in_the_file();
-	return 0;
-}
-
 static void *call_all(void *arg)
 {
 	unsigned long i, round;

@@ -103,12 +103,6 @@ static int reset(void **state)
 	return 0;
 }
 
-static int untouched(void **state)
-{
-	text_is_as_in_the_file();
-	return 0;
-}
-
 static struct kprobe kp;
 static struct kretprobe rp;
 static struct fprobe fp;

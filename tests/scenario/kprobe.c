@@ -50,12 +50,6 @@ static int reset(void **state)
 	return 0;
 }
 
-static int untouched(void **state)
-{
-	text_is_as_in_the_file();
-	return 0;
-}
-
 static void pre_and_post_handlers_run_at_a_symbol(void **state)
 {
 	struct kprobe kp = { .symbol_name = "target", .pre_handler = pre, .post_handler = post };

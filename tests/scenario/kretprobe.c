@@ -65,12 +65,6 @@ static int reset(void **state)
 	return 0;
 }
 
-static int untouched(void **state)
-{
-	text_is_as_in_the_file();
-	return 0;
-}
-
 static void the_return_value_and_place_are_seen(void **state)
 {
 	struct kretprobe rp = { .kp.symbol_name = "target",

@@ -65,30 +65,6 @@ static int reset(void **state)
 	return 0;
 }
 
-static int untouched(void **state)
-{
-	text_is_as_in_the_file();
-	return 0;
-}
-
-static void has_jump(const struct kprobe *kp)
-{
-	char why[256];
-	int ret = ukp_kprobe_form(kp, why, sizeof(why));
-
-	if (ret != 1)
-		fail_msg("%d: %s", ret, why);
-}
-
-static void has_breakpoint(const struct kprobe *kp, const char *reason)
-{
-	char why[256];
-
-	assert_int_equal(ukp_kprobe_form(kp, why, sizeof(why)), 0);
-	if (!strstr(why, reason))
-		fail_msg("'%s' is not '%s'", why, reason);
-}
-
 static void plant(struct kprobe *kp)
 {
 	register_ok(register_kprobe(kp));

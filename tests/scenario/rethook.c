@@ -72,12 +72,6 @@ static int reset(void **state)
 	return 0;
 }
 
-static int untouched(void **state)
-{
-	text_is_as_in_the_file();
-	return 0;
-}
-
 static void hook_at(const char *symbol, int num)
 {
 	rh = rethook_alloc(&returns, back, sizeof(struct call), num);

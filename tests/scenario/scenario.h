@@ -90,4 +90,32 @@ static inline void text_is_as_in_the_file(void)
 	close(fd);
 }
 
+/* For the end of each test. */
+static inline int untouched(void **state)
+{
+	text_is_as_in_the_file();
+	return 0;
+}
+
+static inline void has_jump(const struct kprobe *kp)
+{
+	char why[256];
+	int ret = ukp_kprobe_form(kp, why, sizeof(why));
+
+	if (ret != 1)
+		fail_msg("%d: %s", ret, why);
+	assert_true(kp->flags & KPROBE_FLAG_OPTIMIZED);
+}
+
+/* It keeps it for a reason that has these words. */
+static inline void has_breakpoint(const struct kprobe *kp, const char *reason)
+{
+	char why[256];
+
+	assert_int_equal(ukp_kprobe_form(kp, why, sizeof(why)), 0);
+	if (!strstr(why, reason))
+		fail_msg("'%s' is not '%s'", why, reason);
+	assert_false(kp->flags & KPROBE_FLAG_OPTIMIZED);
+}
+
 #endif

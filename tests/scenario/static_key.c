@@ -60,12 +60,6 @@ TARGET int test_rest(void)
 	return n;
 }
 
-static int untouched(void **state)
-{
-	text_is_as_in_the_file();
-	return 0;
-}
-
 static void tests_follow_their_keys(void **state)
 {
 	assert_int_equal(test_off(), 0);
