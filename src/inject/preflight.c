@@ -16,20 +16,13 @@
 #include <unistd.h>
 
 #define PF_KTHREAD 0x00200000
+#define PF_EXITING 0x00000004
+#define GOING_MS 2000
 #define CAP_SYS_PTRACE 19
 
 static bool is_kernel_thread(pid_t pid)
 {
-	char path[64], buf[1024], *p;
-	unsigned long flags = 0;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	if (proc_read(path, buf, sizeof(buf)) <= 0)
-		return false;
-	p = strrchr(buf, ')');
-	/* state ppid pgrp session tty tpgid flags */
-	return p && sscanf(p + 1, " %*c %*d %*d %*d %*d %*d %lu", &flags) == 1 &&
-	       flags & PF_KTHREAD;
+	return proc_flags(pid) & PF_KTHREAD;
 }
 
 static int check_kind(pid_t pid, const char *status, struct err *err)
@@ -50,9 +43,27 @@ static int check_kind(pid_t pid, const char *status, struct err *err)
 	return 0;
 }
 
-static int check_tracer(pid_t pid, const char *status, struct err *err)
+/* Who traces it, but for a tracer that is just ending: that lets go within moments. */
+static pid_t tracer_of(pid_t pid)
 {
-	pid_t tracer = proc_number(status, "TracerPid", 10);
+	char status[4096];
+	pid_t tracer = 0;
+	int tries;
+
+	for (tries = 0; tries < GOING_MS; tries++) {
+		if (proc_status(pid, pid, status, sizeof(status)) <= 0)
+			return 0;
+		tracer = proc_number(status, "TracerPid", 10);
+		if (!tracer || !(proc_flags(tracer) & PF_EXITING))
+			break;
+		usleep(1000);
+	}
+	return tracer;
+}
+
+static int check_tracer(pid_t pid, struct err *err)
+{
+	pid_t tracer = tracer_of(pid);
 	char path[64], other[4096], comm[32];
 
 	if (!tracer)
@@ -192,7 +203,7 @@ int inject_preflight(pid_t pid, struct err *err)
 		return err_set(err, -ESRCH, "there is no process %d", pid);
 	ret = check_kind(pid, status, err);
 	if (!ret)
-		ret = check_tracer(pid, status, err);
+		ret = check_tracer(pid, err);
 	if (!ret)
 		ret = check_class(pid, err);
 	if (ret)

@@ -68,15 +68,32 @@ unsigned long proc_number(const char *status, const char *name, int base)
 	return p ? strtoul(p, NULL, base) : 0;
 }
 
-char proc_state(pid_t pid, pid_t tid)
+/* The state in a thread's "stat" and the kernel's flags: PF_* */
+static char read_stat(pid_t pid, pid_t tid, unsigned long *flags)
 {
-	char path[64], buf[512], *p;
+	char path[64], buf[1024], *p;
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", pid, tid);
 	if (proc_read(path, buf, sizeof(buf)) <= 0)
 		return 0;
 	p = strrchr(buf, ')'); /* a name may hold anything */
+	/* state ppid pgrp session tty tpgid flags */
+	if (flags && p)
+		sscanf(p + 1, " %*c %*d %*d %*d %*d %*d %lu", flags);
 	return p && p[1] ? p[2] : 0;
+}
+
+char proc_state(pid_t pid, pid_t tid)
+{
+	return read_stat(pid, tid, NULL);
+}
+
+unsigned long proc_flags(pid_t tid)
+{
+	unsigned long flags = 0;
+
+	read_stat(tid, tid, &flags);
+	return flags;
 }
 
 void proc_comm(pid_t pid, pid_t tid, char buf[32])

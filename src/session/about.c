@@ -7,11 +7,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "session/client.h"
 #include "patch/deny.h"
 #include "session/target.h"
+
+#define GOING_MS 10000
 
 static __thread char why_text[ERR_TEXT];
 
@@ -305,6 +309,35 @@ static int cure_seized(struct inject *t, struct sym_proc *p, pid_t pid, FILE *ou
 	return ret;
 }
 
+/*
+ * Whether a broker lives.  The socket of one that was killed still takes
+ * connections while the kernel is at its memory: who gets no answer from it
+ * asks again.
+ */
+static bool served(struct ukp_session *s)
+{
+	struct proto_reply *r = malloc(sizeof(*r));
+	long end = client_now_ms() + GOING_MS;
+	struct timeval patience = { .tv_sec = 1 };
+	bool answered = false, there;
+
+	if (!r)
+		return true;
+	do {
+		there = !client_connect(s, false, -1);
+		if (!there)
+			break;
+		setsockopt(s->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+		answered = client_request(s, PROTO_LIST, 0, NULL, r, NULL) != -EPIPE;
+		close(s->fd);
+		s->fd = -1;
+		if (!answered)
+			usleep(5000);
+	} while (!answered && client_now_ms() < end);
+	free(r);
+	return there;
+}
+
 int ukp_cure(pid_t pid, FILE *out, const char **why)
 {
 	struct err err = ERR_INIT;
@@ -312,14 +345,15 @@ int ukp_cure(pid_t pid, FILE *out, const char **why)
 	struct sym_proc *p = NULL;
 	struct inject *t = NULL;
 	int ret = session_new(&s);
+	bool busy;
 
 	if (ret)
 		return ret;
 	s->pid = pid;
 	/* A broker that lives takes its own things out. */
-	ret = client_connect(s, false, -1);
+	busy = served(s);
 	hang_up(s);
-	if (!ret)
+	if (busy)
 		return because(why,
 		               err_set(&err, -EBUSY,
 		                       "the probes of process %d are in use; they go with "

@@ -296,7 +296,7 @@ asleep()
 	grep -q '^State:.T' "/proc/$1/status"
 }
 
-# The broker's lock goes with the last of its threads.
+# At once: cure itself waits for a broker that is still on its way out.
 cured()
 {
 	"$UKP" cure -p "$PID" >"$T/cure" 2>&1
