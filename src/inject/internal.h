@@ -101,7 +101,7 @@ int proc_status(pid_t pid, pid_t tid, char *buf, size_t size);
 const char *proc_field(const char *status, const char *name); /* after "Name:" and blanks */
 unsigned long proc_number(const char *status, const char *name, int base);
 char proc_state(pid_t pid, pid_t tid); /* R S D T t Z X; 0: no such thread */
-unsigned long proc_flags(pid_t tid); /* the kernel's PF_*; 0: no such thread */
+unsigned long proc_flags(pid_t tid);   /* the kernel's PF_*; 0: no such thread */
 void proc_comm(pid_t pid, pid_t tid, char buf[32]);
 pid_t proc_live_tid(pid_t pid); /* the leader unless it is a zombie; 0: none */
 /*
