@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* From a module's facts to the planner's target set. */
+/* From a module's facts to the planner's target set and exits. */
 #include "patch/target_set.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 static size_t read_data(void *arg, uint64_t addr, void *buf, size_t len)
@@ -14,42 +15,82 @@ static bool bare_stack(void *arg, uint64_t pc)
 	return sym_facts_bare_stack(arg, pc);
 }
 
-static struct plan_targets *compute(struct sym_facts *f)
+static bool cfa(void *arg, uint64_t pc, unsigned int *reg, int64_t *off)
 {
-	struct plan_module pm = { .nr_code = f->nr_code,
-		                  .nr_funcs = f->nr_funcs,
-		                  .nr_relocs = f->nr_relocs,
-		                  .extra = f->extra,
-		                  .nr_extra = f->nr_extra,
-		                  .fixed = f->fixed,
-		                  .read = read_data,
-		                  .bare_stack = bare_stack,
-		                  .arg = f };
+	return sym_facts_cfa(arg, pc, reg, off);
+}
+
+int target_set_module(struct plan_module *m, struct sym_facts *f)
+{
 	struct plan_code *code = calloc(f->nr_code + 1, sizeof(*code));
 	struct plan_bounds *func = calloc(f->nr_funcs + 1, sizeof(*func));
 	struct plan_reloc *reloc = calloc(f->nr_relocs + 1, sizeof(*reloc));
-	struct plan_targets *targets = NULL;
 	size_t i;
 
-	if (code && func && reloc) {
-		for (i = 0; i < f->nr_code; i++)
-			code[i] = (struct plan_code){ f->code[i].addr, f->code[i].bytes,
-				                      f->code[i].size };
-		for (i = 0; i < f->nr_funcs; i++)
-			func[i] = (struct plan_bounds){ f->func[i].start, f->func[i].end,
-				                        f->func[i].part, f->func[i].named };
-		for (i = 0; i < f->nr_relocs; i++)
-			reloc[i] = (struct plan_reloc){ f->reloc[i].place, f->reloc[i].target };
-		pm.code = code;
-		pm.func = func;
-		pm.reloc = reloc;
-		if (plan_targets_new(&targets, &pm))
-			targets = NULL;
+	*m = (struct plan_module){ .code = code,
+		                   .nr_code = f->nr_code,
+		                   .func = func,
+		                   .nr_funcs = f->nr_funcs,
+		                   .reloc = reloc,
+		                   .nr_relocs = f->nr_relocs,
+		                   .extra = f->extra,
+		                   .nr_extra = f->nr_extra,
+		                   .fixed = f->fixed,
+		                   .read = read_data,
+		                   .bare_stack = bare_stack,
+		                   .arg = f };
+	if (!code || !func || !reloc) {
+		target_set_module_free(m);
+		return -ENOMEM;
 	}
-	free(code);
-	free(func);
-	free(reloc);
-	return targets;
+	for (i = 0; i < f->nr_code; i++)
+		code[i] = (struct plan_code){ f->code[i].addr, f->code[i].bytes, f->code[i].size };
+	for (i = 0; i < f->nr_funcs; i++)
+		func[i] = (struct plan_bounds){ f->func[i].start, f->func[i].end, f->func[i].part,
+			                        f->func[i].named };
+	for (i = 0; i < f->nr_relocs; i++)
+		reloc[i] = (struct plan_reloc){ f->reloc[i].place, f->reloc[i].target };
+	return 0;
+}
+
+void target_set_module_free(struct plan_module *m)
+{
+	free((void *)m->code);
+	free((void *)m->func);
+	free((void *)m->reloc);
+}
+
+struct plan_exits *target_set_exits_of(const struct plan_module *m, const struct plan_targets *t)
+{
+	const struct sym_facts *f = m->arg;
+	struct plan_pad *pad = calloc(f->nr_pads + 1, sizeof(*pad));
+	struct plan_exits_request req = {
+		.targets = t, .module = m, .pad = pad, .nr_pads = f->nr_pads, .cfa = cfa
+	};
+	struct plan_exits *exits = NULL;
+	size_t i;
+
+	for (i = 0; pad && i < f->nr_pads; i++)
+		pad[i] = (struct plan_pad){ f->pad[i].func, f->pad[i].addr };
+	if (!pad || plan_exits_new(&exits, &req))
+		exits = NULL;
+	free(pad);
+	return exits;
+}
+
+/* What of the two is asked for and not there yet. */
+static void compute(struct sym_facts *facts, struct plan_targets **targets,
+                    struct plan_exits **exits)
+{
+	struct plan_module m;
+
+	if (target_set_module(&m, facts))
+		return;
+	if (!*targets && plan_targets_new(targets, &m))
+		*targets = NULL;
+	if (exits && *targets)
+		*exits = target_set_exits_of(&m, *targets);
+	target_set_module_free(&m);
 }
 
 struct plan_targets *target_set_make(struct sym_facts *facts)
@@ -57,7 +98,17 @@ struct plan_targets *target_set_make(struct sym_facts *facts)
 	struct plan_targets *targets = NULL;
 
 	if (!sym_facts_load(facts, NULL))
-		targets = compute(facts);
+		compute(facts, &targets, NULL);
 	sym_facts_free(facts);
 	return targets;
+}
+
+struct plan_exits *target_set_exits(struct sym_facts *facts, struct plan_targets **targets)
+{
+	struct plan_exits *exits = NULL;
+
+	if (!sym_facts_load(facts, NULL))
+		compute(facts, targets, &exits);
+	sym_facts_free(facts);
+	return exits;
 }
