@@ -34,6 +34,7 @@ enum agent_fn {
 	AGENT_CHAIN_RETURN, /* no function: where a program's handler returns to in us */
 	AGENT_COUNT_HIT,
 	AGENT_COUNT_ENTRY,
+	AGENT_EXIT_HIT,
 	AGENT_NR_FNS,
 };
 

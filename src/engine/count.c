@@ -6,6 +6,7 @@
  * event that all places of its definition share, as recorded ones do, so that
  * whoever takes the definition out finds it; its place's counter is its data.
  */
+#include "engine/follow.h"
 #include "engine/hit.h"
 #include "engine/rethook.h"
 
@@ -34,7 +35,7 @@ int ukp_count_entry(struct ukp_hit *hit, uint64_t ctx)
 	if (!inst)
 		return 0;
 	inst->data[0] = ctx;
-	ukp_rethook_hook(hit, inst);
+	ukp_follow_hook(hit, inst);
 	return 0;
 }
 

@@ -7,6 +7,7 @@
  * the length measured.
  */
 #include "engine/arch.h"
+#include "engine/follow.h"
 #include "engine/rethook.h"
 #include "engine/ring.h"
 #include "wire/event.h"
@@ -254,7 +255,7 @@ struct ukp_instance *ukp_event_follow(struct ukp_hit *hit, struct ukp_event *ev,
 		ukp_count(&stat->miss[why]);
 		return NULL;
 	}
-	inst = ukp_rethook_get(hit, fn, (uint64_t)ev, &why);
+	inst = ukp_follow_get(hit, fn, (uint64_t)ev, &why);
 	if (!inst) {
 		give_active(ev);
 		ukp_count(&stat->miss[why]);
@@ -276,7 +277,7 @@ int ukp_event_entry(struct ukp_hit *hit, uint64_t ctx)
 	for (i = 0; i < ev->nr_entry && i < UKP_EDATA_MAX; i++)
 		if (!produce(hit, &ev->steps[i], &inst->data[i]))
 			inst->data[i] = 0;
-	ukp_rethook_hook(hit, inst);
+	ukp_follow_hook(hit, inst);
 	return 0;
 }
 

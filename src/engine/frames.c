@@ -32,9 +32,9 @@ void ukp_frames_init(struct ukp_frames *t, uint32_t n)
 	t->off_records = sizeof(*t) + ((uint64_t)t->mask + 1) * sizeof(t->bucket[0]);
 }
 
-static uint64_t hash(uint64_t frame, uint64_t ctx)
+static uint64_t hash(uint64_t frame, uint64_t key)
 {
-	uint64_t h = (frame >> 3 ^ ctx << 7) * 0x9e3779b97f4a7c15ull;
+	uint64_t h = (frame >> 3 ^ key << 7) * 0x9e3779b97f4a7c15ull;
 
 	return h ^ h >> 32;
 }
@@ -70,10 +70,10 @@ static uint64_t *word_of(struct ukp_frames *t, const struct ukp_instance *inst)
 	return &t->bucket[0].word[inst - records(t)];
 }
 
-static bool is_key(const struct ukp_instance *inst, uint64_t frame, uint64_t ctx)
+static bool is_key(const struct ukp_instance *inst, uint64_t frame, uint64_t key)
 {
 	return __atomic_load_n(&inst->frame, __ATOMIC_RELAXED) == frame &&
-	       __atomic_load_n(&inst->ctx, __ATOMIC_RELAXED) == ctx;
+	       __atomic_load_n(&inst->key, __ATOMIC_RELAXED) == key;
 }
 
 /* True: the record is ours. */
@@ -87,7 +87,7 @@ static bool claim_word(uint64_t *at, uint64_t word)
 
 /* The key's record in one bucket, claimed; *free: a free word that was seen, or NULL. */
 static struct ukp_instance *find(struct ukp_frames *t, struct ukp_frames_bucket *b, uint64_t h,
-                                 uint64_t frame, uint64_t ctx, uint64_t **free)
+                                 uint64_t frame, uint64_t key, uint64_t **free)
 {
 	*free = NULL;
 	for (unsigned int i = 0; i < UKP_FRAMES_WORDS; i++) {
@@ -101,7 +101,7 @@ static struct ukp_instance *find(struct ukp_frames *t, struct ukp_frames_bucket 
 		if (!may_be(word, h))
 			continue;
 		UKP_STEP();
-		if (is_key(record_of(t, at), frame, ctx) && claim_word(at, word))
+		if (is_key(record_of(t, at), frame, key) && claim_word(at, word))
 			return record_of(t, at);
 	}
 	return NULL;
@@ -113,13 +113,13 @@ static unsigned int probes(const struct ukp_frames *t)
 	return __atomic_load_n(&t->spilled, __ATOMIC_ACQUIRE) ? 2 : 1;
 }
 
-struct ukp_instance *ukp_frames_take(struct ukp_frames *t, uint64_t frame, uint64_t ctx)
+struct ukp_instance *ukp_frames_take(struct ukp_frames *t, uint64_t frame, uint64_t key)
 {
-	const uint64_t h = hash(frame, ctx);
+	const uint64_t h = hash(frame, key);
 	uint64_t *free;
 
 	for (unsigned int i = 0; i < probes(t); i++) {
-		struct ukp_instance *inst = find(t, bucket_of(t, h, i), h, frame, ctx, &free);
+		struct ukp_instance *inst = find(t, bucket_of(t, h, i), h, frame, key, &free);
 
 		if (inst)
 			return inst;
@@ -140,17 +140,17 @@ static struct ukp_instance *claim_free(struct ukp_frames *t, struct ukp_frames_b
 	return NULL;
 }
 
-struct ukp_instance *ukp_frames_claim(struct ukp_frames *t, uint64_t frame, uint64_t ctx,
+struct ukp_instance *ukp_frames_claim(struct ukp_frames *t, uint64_t frame, uint64_t key,
                                       bool *stale)
 {
-	const uint64_t h = hash(frame, ctx);
+	const uint64_t h = hash(frame, key);
 	struct ukp_frames_bucket *first = bucket_of(t, h, 0);
 	struct ukp_instance *inst;
 	uint64_t *free, *other;
 
-	inst = find(t, first, h, frame, ctx, &free);
+	inst = find(t, first, h, frame, key, &free);
 	if (!inst && probes(t) > 1)
-		inst = find(t, bucket_of(t, h, 1), h, frame, ctx, &other);
+		inst = find(t, bucket_of(t, h, 1), h, frame, key, &other);
 	*stale = inst != NULL;
 	if (!inst)
 		inst = claim_free(t, first, free);
@@ -165,7 +165,7 @@ void ukp_frames_publish(struct ukp_frames *t, struct ukp_instance *inst)
 {
 	UKP_STEP();
 	/* Release: the record is complete before it can be found. */
-	__atomic_store_n(word_of(t, inst), live_word(hash(inst->frame, inst->ctx), ++inst->gen),
+	__atomic_store_n(word_of(t, inst), live_word(hash(inst->frame, inst->key), ++inst->gen),
 	                 __ATOMIC_RELEASE);
 }
 
@@ -249,8 +249,8 @@ static void drop(struct ukp_hit *hit, struct ukp_instance *inst)
 	((ukp_action_fn)inst->fn)(&gone, inst->ctx);
 }
 
-struct ukp_instance *ukp_frame_get(struct ukp_hit *hit, ukp_action_fn fn, uint64_t ctx,
-                                   enum ukp_miss *why)
+struct ukp_instance *ukp_frame_get_by(struct ukp_hit *hit, ukp_action_fn fn, uint64_t ctx,
+                                      uint64_t key, enum ukp_miss *why)
 {
 	struct ukp_instance *inst;
 	uint64_t addr;
@@ -260,7 +260,7 @@ struct ukp_instance *ukp_frame_get(struct ukp_hit *hit, ukp_action_fn fn, uint64
 	if (!return_address(hit, &addr))
 		return NULL;
 	*why = UKP_MISS_ARENA;
-	inst = ukp_frames_claim(frames(hit->ctl), hit->regs->sp, ctx, &stale);
+	inst = ukp_frames_claim(frames(hit->ctl), hit->regs->sp, key, &stale);
 	if (!inst)
 		return NULL;
 	if (stale)
@@ -268,8 +268,9 @@ struct ukp_instance *ukp_frame_get(struct ukp_hit *hit, ukp_action_fn fn, uint64
 	/* Relaxed: a scan may look at a record that isn't in the table any more. */
 	__atomic_store_n(&inst->ret_addr, addr, __ATOMIC_RELAXED);
 	__atomic_store_n(&inst->frame, hit->regs->sp, __ATOMIC_RELAXED);
-	__atomic_store_n(&inst->ctx, ctx, __ATOMIC_RELAXED);
+	__atomic_store_n(&inst->key, key, __ATOMIC_RELAXED);
 	inst->fn = (uint64_t)fn;
+	inst->ctx = ctx;
 	inst->func = hit->site->addr;
 	inst->tsc = hit->tsc;
 	inst->flags = hit->flags;
@@ -310,11 +311,22 @@ void ukp_frame_put(struct ukp_ctl *ctl, struct ukp_instance *inst)
 	ukp_frames_free(frames(ctl), inst);
 }
 
-int ukp_exit_hit(struct ukp_hit *hit, uint64_t ctx)
+void ukp_frame_drop(struct ukp_hit *hit, uint64_t key)
+{
+	struct ukp_frames *t = frames(hit->ctl);
+	struct ukp_instance *inst = ukp_frames_take(t, hit->regs->sp, key);
+
+	if (inst) {
+		drop(hit, inst);
+		ukp_frames_free(t, inst);
+	}
+}
+
+int ukp_exit_hit(struct ukp_hit *hit, uint64_t key)
 {
 	struct ukp_frames *t = frames(hit->ctl);
 	const uint64_t ip = hit->regs->ip, sp = hit->regs->sp;
-	struct ukp_instance *inst = ukp_frames_take(t, sp, ctx);
+	struct ukp_instance *inst = ukp_frames_take(t, sp, key);
 
 	if (!inst)
 		return 0;

@@ -11,8 +11,8 @@
  *	...				ukp_exit_hit() is the action at each exit
  *					site: inst->fn(hit, inst->ctx)
  *
- * ctx tells probes of one call apart; one ctx has no two functions that may be
- * in the same frame at a time.
+ * A key tells probes of one call apart; one key has no two functions that may be
+ * in the same frame at a time.  It is the action's ctx, where that is such.
  *
  * A call that is left by longjmp, an exception or the end of its thread leaves
  * its record behind.  It is dropped, with UKP_HIT_UNWOUND, when a new call has
@@ -54,12 +54,12 @@ void ukp_frames_init(struct ukp_frames *t, uint32_t n);
  * an earlier call with that key, which didn't come to its end; else all but its
  * gen is garbage.
  */
-struct ukp_instance *ukp_frames_claim(struct ukp_frames *t, uint64_t frame, uint64_t ctx,
+struct ukp_instance *ukp_frames_claim(struct ukp_frames *t, uint64_t frame, uint64_t key,
                                       bool *stale);
-/* With frame and ctx set, as they were claimed. */
+/* With frame and key set, as they were claimed. */
 void ukp_frames_publish(struct ukp_frames *t, struct ukp_instance *inst);
 /* The record of a key; NULL: there is none. */
-struct ukp_instance *ukp_frames_take(struct ukp_frames *t, uint64_t frame, uint64_t ctx);
+struct ukp_instance *ukp_frames_take(struct ukp_frames *t, uint64_t frame, uint64_t key);
 /*
  * A record that is dead, of one bucket (any number names one); NULL: none there
  * is.  is_dead() may see a record that has another life meanwhile; its answer
@@ -71,17 +71,27 @@ struct ukp_instance *ukp_frames_sweep(struct ukp_frames *t, uint64_t where,
 void ukp_frames_free(struct ukp_frames *t, struct ukp_instance *inst);
 
 /* A record for the call whose entry this hit is.  NULL, with the reason. */
-struct ukp_instance *ukp_frame_get(struct ukp_hit *hit, ukp_action_fn fn, uint64_t ctx,
-                                   enum ukp_miss *why);
+struct ukp_instance *ukp_frame_get_by(struct ukp_hit *hit, ukp_action_fn fn, uint64_t ctx,
+                                      uint64_t key, enum ukp_miss *why);
+
+static inline struct ukp_instance *ukp_frame_get(struct ukp_hit *hit, ukp_action_fn fn,
+                                                 uint64_t ctx, enum ukp_miss *why)
+{
+	return ukp_frame_get_by(hit, fn, ctx, ctx, why);
+}
+
 void ukp_frame_hook(struct ukp_hit *hit, struct ukp_instance *inst);
 void ukp_frame_put(struct ukp_ctl *ctl, struct ukp_instance *inst);
 
+/* The record that an earlier call has left in the hit's frame, if there is one, is dropped. */
+void ukp_frame_drop(struct ukp_hit *hit, uint64_t key);
+
 /*
- * The action at an exit site; ctx is that of the entry's record.  The record's
+ * The action at an exit site; key is that of the entry's record.  The record's
  * action sees ip and sp as they are after the return, and may change the other
  * registers.  Without a record nothing happens: its entry was no hit, or a miss.
  */
-int ukp_exit_hit(struct ukp_hit *hit, uint64_t ctx);
+int ukp_exit_hit(struct ukp_hit *hit, uint64_t key);
 
 #pragma GCC visibility pop
 

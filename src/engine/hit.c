@@ -37,6 +37,7 @@ int ukp_hit_run(struct ukp_hit *hit)
 		const struct ukp_action *a = ukp_ctl_at(hit->ctl, off);
 		int flow = 0;
 
+		hit->action = a;
 		if (!(hit->flags & UKP_HIT_CHILD) || (a->flags & UKP_ACTION_ALWAYS))
 			flow = ((ukp_action_fn)a->fn)(hit, a->ctx);
 		if (flow)

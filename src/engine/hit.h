@@ -26,12 +26,14 @@ enum {
 	UKP_HIT_UNWOUND = 2, /* at returns: it won't come, account for it */
 	UKP_HIT_CHILD = 4,   /* in a forked child: only what must always run */
 	UKP_HIT_JUMP = 8,    /* from a detour: nobody has saved vector state */
+	UKP_HIT_FRAMES = 16, /* its call is followed by exit sites */
 };
 
 struct ukp_hit {
 	struct ukp_ctl *ctl;
-	struct ukp_site *site;     /* NULL at returns */
-	struct ukp_instance *inst; /* at returns */
+	struct ukp_site *site;           /* NULL at returns */
+	struct ukp_instance *inst;       /* at returns */
+	const struct ukp_action *action; /* that runs, at a site */
 	struct pt_regs *regs;
 	uint64_t tsc;
 	uint32_t cpu;

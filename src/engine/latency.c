@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Latency functions: the time between entry and return goes into a histogram. */
+#include "engine/follow.h"
 #include "engine/hist.h"
-#include "engine/rethook.h"
 
 int ukp_latency_entry(struct ukp_hit *hit, uint64_t ctx)
 {
@@ -14,9 +14,9 @@ int ukp_latency_entry(struct ukp_hit *hit, uint64_t ctx)
 		return 0;
 	stat = ukp_hit_stat((struct ukp_chan *)l->chan, hit->cpu, l->id);
 	ukp_count(&stat->hits);
-	inst = ukp_rethook_get(hit, ukp_latency_return, ctx, &why);
+	inst = ukp_follow_get(hit, ukp_latency_return, ctx, &why);
 	if (inst)
-		ukp_rethook_hook(hit, inst);
+		ukp_follow_hook(hit, inst);
 	else
 		ukp_count(&stat->miss[why]);
 	return 0;

@@ -5,6 +5,7 @@
 #include <cpuid.h>
 #include <string.h>
 
+#include "engine/frames.h"
 #include "engine/signal.h"
 
 void area_layout(struct ukp_priv *priv, struct ukp_objpool *pool, uint32_t nr_instances)
@@ -21,6 +22,14 @@ void area_layout(struct ukp_priv *priv, struct ukp_objpool *pool, uint32_t nr_in
 	pool->n = nr_instances;
 	pool->nr_shards = AREA_SHARDS;
 	pool->off_next = sizeof(*pool) + AREA_SHARDS * sizeof(pool->shards[0]);
+}
+
+void area_frames(struct ukp_priv *priv, struct ukp_frames *t, uint32_t nr_frames)
+{
+	memset(t, 0, sizeof(*t));
+	ukp_frames_init(t, nr_frames);
+	priv->off_frames = priv->size;
+	priv->size += area_page_up(ukp_frames_size(nr_frames));
 }
 
 void area_stubs(unsigned char *buf, uint64_t return_entry)

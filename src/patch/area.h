@@ -9,10 +9,12 @@
 #include <stdint.h>
 
 #include "wire/ctl.h"
+#include "wire/frames.h"
 #include "wire/instance.h"
 
 #define AREA_PAGE 4096ull
 #define AREA_INSTANCES (1u << 20)
+#define AREA_FRAMES (1u << 17)
 #define AREA_SHARDS 16
 #define AREA_STUB_CHUNK (1u << 20)
 #define AREA_STUBS_PER_CHUNK (AREA_STUB_CHUNK / 8 - 4) /* the last 32 bytes are the way out */
@@ -27,6 +29,11 @@ static inline uint64_t area_page_up(uint64_t n)
 
 /* The heads of the private mapping (at 0) and of its pool (at off_pool). */
 void area_layout(struct ukp_priv *priv, struct ukp_objpool *pool, uint32_t nr_instances);
+/*
+ * Room behind them for records by frame, whose table's head (at off_frames) is t.
+ * Each call of ours that is on its way by exit sites has one.
+ */
+void area_frames(struct ukp_priv *priv, struct ukp_frames *t, uint32_t nr_frames);
 
 /*
  * One file with as many stubs as it holds and their way out, mapped again and

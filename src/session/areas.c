@@ -178,11 +178,13 @@ static int map_files(struct target *t, struct areas *a, bool fine, struct err *e
 static int bring_areas(struct target *t, struct err *err)
 {
 	struct areas a = { .ctl_file = -1, .stubs_file = -1 };
+	struct ukp_frames frames;
 	struct ukp_objpool pool;
 	struct ukp_priv priv;
 	int ret;
 
 	area_layout(&priv, &pool, AREA_INSTANCES);
+	area_frames(&priv, &frames, AREA_FRAMES);
 	a.priv_size = priv.size;
 	ret = make_files(t, &a, err);
 	if (!ret) {
@@ -249,12 +251,17 @@ int target_bring(struct target *t, struct err *err)
 static int fill_priv(struct target *t)
 {
 	const uint64_t none = 0; /* into the first instance, so that its page is there */
+	struct ukp_frames frames;
 	struct ukp_objpool pool;
 	struct ukp_priv priv;
 	int ret;
 
 	area_layout(&priv, &pool, AREA_INSTANCES);
+	area_frames(&priv, &frames, AREA_FRAMES);
 	ret = inject_write(t->inject, t->own.priv, &priv, sizeof(priv));
+	if (!ret)
+		ret = inject_write(t->inject, t->own.priv + priv.off_frames, &frames,
+		                   sizeof(frames));
 	if (!ret)
 		ret = inject_write(t->inject, t->own.priv + priv.off_pool, &pool, sizeof(pool));
 	if (!ret)

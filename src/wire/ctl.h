@@ -66,6 +66,8 @@ struct ukp_site_table {
 
 enum {
 	UKP_ACTION_ALWAYS = 1, /* also in a forked child, which has its own dispositions */
+	UKP_ACTION_EXITS = 2,  /* its function has exit sites, that look for its calls */
+	UKP_ACTION_FRAMES = 4, /* and its calls are to be found there */
 };
 
 struct ukp_action {

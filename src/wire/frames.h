@@ -3,7 +3,7 @@
  * Which call is at home in a frame: records for the mechanism that leaves the
  * stack alone.
  *
- *	key	inst->frame and inst->ctx: where the call's return address lies,
+ *	key	inst->frame and inst->key: where the call's return address lies,
  *		and who asked
  *	word	gen << 32 | tag << 8 | state;  0: free.  The word at a place
  *		stands for the record at the same place, an instance.

@@ -38,7 +38,10 @@ struct ukp_instance {
 	uint64_t ctx;      /* its context */
 	uint64_t func;     /* entry address of the probed function */
 	uint64_t tsc;      /* at entry */
-	uint64_t thread;   /* whose call: ukp_arch_thread() */
+	union {
+		uint64_t thread; /* of a stub: whose call, ukp_arch_thread() */
+		uint64_t key;    /* in a table of frames: who asked */
+	};
 	uint32_t state;
 	uint32_t chain; /* LIVE: newest chained index + 1; CHAIN: next; 0: end */
 	uint32_t flags; /* UKP_HIT_* at entry, UKP_INST_RETURNING */

@@ -23,5 +23,6 @@ ukp_agent_ctl:
 	.long	ukp_chain_return - head
 	.long	ukp_count_hit - head
 	.long	ukp_count_entry - head
+	.long	ukp_exit_hit - head
 
 	.section .note.GNU-stack, "", @progbits

@@ -93,7 +93,7 @@ static void begin_call(char c, struct ukp_instance **mine)
 	step();
 	inst->frame = key(c);
 	step();
-	inst->ctx = 1;
+	inst->key = 1;
 	state[place_of(inst)] = LIVE; /* it will be, before anybody else can look */
 	ukp_frames_publish(&table.t, inst);
 	*mine = inst;
