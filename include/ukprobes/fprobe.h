@@ -64,8 +64,8 @@ typedef int (*fprobe_entry_cb)(struct fprobe *fp, unsigned long entry_ip, unsign
                                struct pt_regs *regs, void *entry_data);
 /*
  * It has returned to ret_ip, which is regs->ip; regs->sp is as after the ret.
- * What is written to regs->ax is what the caller gets.  entry_data is that of
- * the entry.
+ * What is written to regs->ax is what the caller gets; to ip and sp, it has no
+ * effect.  entry_data is that of the entry.
  */
 typedef void (*fprobe_exit_cb)(struct fprobe *fp, unsigned long entry_ip, unsigned long ret_ip,
                                struct pt_regs *regs, void *entry_data);

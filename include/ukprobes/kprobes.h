@@ -238,8 +238,9 @@ struct kretprobe {
 	struct kprobe kp; /* where; its handlers are not used */
 	/*
 	 * At the return: regs->ip is the return address, regs->sp as after the
-	 * ret, and what is written to regs->ax is what the caller gets.  The
-	 * result is ignored.
+	 * ret, and what is written to regs->ax is what the caller gets.  What is
+	 * written to ip and sp has no effect, the next handler doesn't see it
+	 * either.  The result is ignored.
 	 */
 	kretprobe_handler_t handler;
 	/* At the entry, or NULL; nonzero: don't follow this call, which is no miss. */

@@ -53,8 +53,8 @@ struct rethook_node;
 
 /*
  * The function has returned: regs->ip is the return address, regs->sp as after
- * the ret, what is written to regs->ax is what the caller gets.  Vector
- * registers, errno and flags are kept for the program.
+ * the ret, what is written to regs->ax is what the caller gets; to ip and sp, it
+ * has no effect.  Vector registers, errno and flags are kept for the program.
  *
  * A function that is called here and hooked as well has its handler run, too,
  * inside this one.

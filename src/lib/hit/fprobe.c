@@ -149,8 +149,10 @@ struct returning {
 static void call_exit(void *arg)
 {
 	struct returning *r = arg;
+	const struct where where = where_is(r->hit->regs);
 
-	r->fp->exit_handler(r->fp, r->hit->inst->func, r->hit->regs->ip, r->hit->regs, r->data);
+	r->fp->exit_handler(r->fp, r->hit->inst->func, where.ip, r->hit->regs, r->data);
+	where_was(r->hit->regs, where);
 }
 
 static void run_exit(struct returning *r)

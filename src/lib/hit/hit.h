@@ -82,6 +82,25 @@ struct ukp_kret {
 	struct ukp_kret *next_dead;
 };
 
+/*
+ * Where a return goes on is not for its handlers to say, as in the kernel: each
+ * sees the same ip and sp, whatever the one before it wrote there.
+ */
+struct where {
+	unsigned long ip, sp;
+};
+
+static inline struct where where_is(const struct pt_regs *regs)
+{
+	return (struct where){ regs->ip, regs->sp };
+}
+
+static inline void where_was(struct pt_regs *regs, struct where where)
+{
+	regs->ip = where.ip;
+	regs->sp = where.sp;
+}
+
 /* One handler run of one thread. */
 struct guard {
 	struct guard_bucket *at;

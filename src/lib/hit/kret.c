@@ -48,8 +48,10 @@ struct returning {
 static void call_handler(void *arg)
 {
 	struct returning *r = arg;
+	const struct where where = where_is(r->regs);
 
 	r->rp->handler(r->ri, r->regs);
+	where_was(r->regs, where);
 }
 
 static void run(struct ukp_hit *hit, struct ukp_kret *k, struct kretprobe *rp)

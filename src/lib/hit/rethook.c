@@ -77,8 +77,10 @@ struct returning {
 static void call_handler(void *arg)
 {
 	struct returning *r = arg;
+	const struct where where = where_is(r->regs);
 
 	r->handler(r->node, r->node->rethook->data, r->node->ret_addr, r->regs);
+	where_was(r->regs, where);
 }
 
 static int on_return(struct ukp_hit *hit, uint64_t ctx)
