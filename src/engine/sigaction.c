@@ -24,7 +24,7 @@ static void to_libc(struct libc_sigaction *to, const struct ukp_sigaction *from)
 	to->mask[0] = from->mask;
 	for (i = 1; i < 16; i++)
 		to->mask[i] = 0;
-	to->flags = (int32_t)(from->flags & ~UKP_SA_RESTORER);
+	to->flags = (int32_t)from->flags; /* with SA_RESTORER, as libc tells it */
 	to->restorer = from->restorer;
 }
 

@@ -97,6 +97,8 @@ int ukp_signal_chain(struct ukp_ctl *ctl, int sig, struct ukp_siginfo *info,
 		return end_by_default(sig, info, uc);
 	if (!(old.flags & UKP_SA_NODEFER))
 		block |= 1ull << (sig - 1);
+	/* The handler may hit probes, too. */
+	block &= ~(1ull << (UKP_SIGTRAP - 1));
 	if (old.flags & UKP_SA_RESETHAND)
 		ukp_old_action(ctl, sig)->handler = UKP_SIG_DFL;
 	if (block)

@@ -57,13 +57,20 @@ uint32_t area_cpu_flags(void)
 	return flags;
 }
 
-/* Fault handlers stand on the stack that the program chose for its own. */
+/*
+ * Fault handlers stand on the stack that the program chose for its own.  One that
+ * it ignores and somebody sends it interrupts no call.
+ */
 uint64_t area_signal_flags(int sig, const struct ukp_sigaction *old)
 {
 	uint64_t flags = UKP_SA_SIGINFO | UKP_SA_NODEFER | UKP_SA_RESTORER;
 
-	if (sig == UKP_SIGTRAP || old->handler <= UKP_SIG_IGN)
+	if (old->handler == UKP_SIG_IGN)
+		return flags | UKP_SA_ONSTACK | UKP_SA_RESTART;
+	if (old->handler == UKP_SIG_DFL)
 		return flags | UKP_SA_ONSTACK;
+	if (sig == UKP_SIGTRAP)
+		return flags | UKP_SA_ONSTACK | (old->flags & UKP_SA_RESTART);
 	return flags | (old->flags & (UKP_SA_ONSTACK | UKP_SA_RESTART));
 }
 

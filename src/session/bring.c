@@ -91,39 +91,6 @@ static int open_masks(struct target *t, struct err *err)
 	return 0;
 }
 
-static int check_trap(struct target *t, bool ignored, bool handled, struct err *err)
-{
-	if (ignored)
-		return err_set(err, -EOPNOTSUPP,
-		               "process %d ignores SIGTRAP, which probes need; not supported yet",
-		               t->pid);
-	if (handled)
-		return err_set(err, -EOPNOTSUPP,
-		               "process %d handles SIGTRAP itself (or is probed by another tool); "
-		               "not supported yet",
-		               t->pid);
-	return 0;
-}
-
-/* Nobody else may want SIGTRAP; what changes after this look target_take() sees. */
-static int check_signals(struct target *t, struct err *err)
-{
-	unsigned long long ign = 0, cgt = 0, bit = 1ull << (UKP_SIGTRAP - 1);
-	char path[64], line[256];
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", t->pid);
-	f = fopen(path, "re");
-	if (!f)
-		return err_set(err, -ESRCH, "process %d is gone", t->pid);
-	while (fgets(line, sizeof(line), f)) {
-		sscanf(line, "SigIgn: %llx", &ign);
-		sscanf(line, "SigCgt: %llx", &cgt);
-	}
-	fclose(f);
-	return check_trap(t, ign & bit, cgt & bit, err);
-}
-
 /* glibc's and musl's signal return: mov $15,%rax ; syscall. */
 static uint64_t find_restorer(struct target *t)
 {
@@ -172,7 +139,10 @@ static void our_action(const struct target *t, int sig, struct ukp_sigaction *sa
 	sa->mask = 0;
 }
 
-/* What they were goes to where the agent and whoever cleans up find it. */
+/*
+ * What they were goes to where the agent and whoever cleans up find it.  A SIGTRAP
+ * that is no probe's goes on to the program, whether it handles or ignores it.
+ */
 static int keep_actions(struct target *t, const int *sig, const struct ukp_sigaction *was,
                         unsigned int n, struct err *err)
 {
@@ -182,12 +152,8 @@ static int keep_actions(struct target *t, const int *sig, const struct ukp_sigac
 
 	_Static_assert(sizeof(old) == sizeof(((struct ukp_priv *)0)->old), "one for each signal");
 	memset(old, 0, sizeof(old));
-	for (i = 0; i < n; i++) {
+	for (i = 0; i < n; i++)
 		old[sig[i]] = was[i];
-		if (sig[i] == UKP_SIGTRAP &&
-		    check_trap(t, was[i].handler == UKP_SIG_IGN, was[i].handler > UKP_SIG_IGN, err))
-			return err->code;
-	}
 	return inject_write(t->inject, at, old, sizeof(old))
 	               ? err_set(err, -EIO, "cannot write to process %d", t->pid)
 	               : 0;
@@ -280,9 +246,7 @@ int target_prepare(struct target *t, struct err *err)
 	size_t i;
 	int ret;
 
-	ret = check_signals(t, err);
-	if (!ret)
-		ret = target_image(t, err);
+	ret = target_image(t, err);
 	t->own.version = UKP_CTL_VERSION;
 	t->own.size = UKP_CTL_SIZE;
 	t->own.flags = area_cpu_flags();

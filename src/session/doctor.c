@@ -154,12 +154,11 @@ static void check_sigtrap(struct report *r, pid_t pid)
 		    "the main thread blocks SIGTRAP: a breakpoint would kill it -> not supported "
 		    "yet");
 	else if (status_field(pid, pid, "SigIgn", 16) & bit)
-		say(r, "no", "sigtrap", "SIGTRAP is ignored -> not supported yet");
+		say(r, "ok", "sigtrap", "ignored by the program, whose own stay so");
 	else if (status_field(pid, pid, "SigCgt", 16) & bit)
-		say(r, "no", "sigtrap",
-		    "SIGTRAP is handled by the program, or it is probed already -> see 'ukprobe "
-		    "list "
-		    "-p %d'",
+		say(r, "ok", "sigtrap",
+		    "handled by the program, which still gets its own, or probed already: see "
+		    "'ukprobe list -p %d'",
 		    pid);
 	else
 		say(r, "ok", "sigtrap", "free");

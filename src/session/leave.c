@@ -100,13 +100,34 @@ static unsigned int old_actions(struct leave *l, const int *sig, struct ukp_siga
 	return m;
 }
 
+/*
+ * The last of them is an ignored SIGTRAP: how many are.  The kernel would forget
+ * it at the breakpoint that ends the runner, so it is set without.
+ */
+static unsigned int ignored_last(struct inject_call *v, struct ukp_sigaction *sa, unsigned int n)
+{
+	struct ukp_sigaction ignored;
+	unsigned int i;
+
+	for (i = 0; i < n && v[i].arg[0] != UKP_SIGTRAP; i++)
+		;
+	if (i == n || sa[i].handler != UKP_SIG_IGN)
+		return 0;
+	ignored = sa[i];
+	sa[i] = sa[n - 1];
+	sa[n - 1] = ignored;
+	v[i].arg[0] = v[n - 1].arg[0];
+	v[n - 1].arg[0] = UKP_SIGTRAP;
+	return 1;
+}
+
 static void restore_signals(struct leave *l)
 {
 	struct inject_call v[UKP_NR_SIGNALS];
 	struct ukp_sigaction sa[UKP_NR_SIGNALS];
 	uint64_t at = inject_scratch(l->inject, sizeof(sa));
 	int sig[UKP_NR_SIGNALS], s;
-	unsigned int n = 0;
+	unsigned int n = 0, alone;
 
 	for (s = 1; s < UKP_NR_SIGNALS && at; s++) {
 		if (!(UKP_SIGNALS & l->ctl->taken & 1ull << (s - 1)))
@@ -119,8 +140,15 @@ static void restore_signals(struct leave *l)
 	if (!n || inject_calls(l->inject, v, n) || inject_read(l->inject, at, sa, n * sizeof(*sa)))
 		return;
 	n = old_actions(l, sig, sa, n, v, at);
-	if (n && !inject_write(l->inject, at, sa, n * sizeof(*sa)))
-		inject_calls(l->inject, v, n);
+	alone = ignored_last(v, sa, n);
+	if (!n || inject_write(l->inject, at, sa, n * sizeof(*sa)))
+		return;
+	if (n > alone)
+		inject_calls(l->inject, v, n - alone);
+	if (alone) {
+		inject_use_runner(l->inject, 0);
+		inject_calls(l->inject, v + n - 1, 1);
+	}
 }
 
 /*

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * disposition blocked|ignored|handled|thread|full|noclock|strict: SIGTRAP so, the
- * time stamp counter given up, or seccomp's strict mode; then waits.  With
+ * disposition blocked|thread|full|noclock|strict: SIGTRAP so, the time stamp
+ * counter given up, or seccomp's strict mode; then waits.  With
  * "thread" it is a second thread that blocks it, with "full" one that blocks all
  * signals; it calls work() for each line that comes in, and says "done".
  */
@@ -12,10 +12,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
-
-static void on_trap(int sig)
-{
-}
 
 __attribute__((noinline)) void work(void)
 {
@@ -54,10 +50,6 @@ int main(int argc, char **argv)
 		pthread_create(&t, NULL, blocker, NULL);
 	else if (!strcmp(argv[1], "full"))
 		pthread_create(&t, NULL, blocker, argv);
-	else if (!strcmp(argv[1], "ignored"))
-		signal(SIGTRAP, SIG_IGN);
-	else if (!strcmp(argv[1], "handled"))
-		signal(SIGTRAP, on_trap);
 	else if (!strcmp(argv[1], "noclock"))
 		prctl(PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0);
 	if (strcmp(argv[1], "thread") && strcmp(argv[1], "full"))
