@@ -116,6 +116,7 @@ static const struct deny_entry list[] = {
 	{ "dlvsym", DENY_RETURN, reads, false, NULL },
 	{ "dlopen", DENY_RETURN, reads, false, NULL },
 	{ "dlmopen", DENY_RETURN, reads, false, NULL },
+	{ "dl_iterate_phdr", DENY_RETURN, reads, false, NULL }, /* whose namespace to show */
 	{ "mcount", DENY_RETURN, reads, false, NULL },
 	{ "__fentry__", DENY_RETURN, reads, false, NULL },
 	{ "_mcount", DENY_RETURN, reads, false, NULL },
@@ -245,7 +246,7 @@ const char *deny_module(struct sym_proc *p, struct sym_module *m)
 	static const char v8[] = "_ZN2v87Isolate3NewERKNS0_12CreateParamsE";
 	struct sym_symbol s;
 
-	if (sym_lookup(p, m, "runtime.morestack", &s, 1))
+	if (sym_module_is_go(m) || sym_lookup(p, m, "runtime.morestack", &s, 1))
 		return "Go checks and moves return addresses: return probes there need exit sites, "
 		       "which come later";
 	if (sym_lookup(p, m, "JNI_CreateJavaVM", &s, 1))

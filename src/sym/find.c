@@ -209,6 +209,11 @@ const char *sym_module_build_id(const struct sym_module *m)
 	return m->img ? m->img->build_id : "";
 }
 
+bool sym_module_is_go(const struct sym_module *m)
+{
+	return m->img && m->img->go;
+}
+
 bool sym_module_has_timers(struct sym_module *m)
 {
 	return module_symbols(m)->timers;

@@ -188,18 +188,14 @@ static void read_sections(struct image *img)
 	}
 }
 
-static bool build_id_in(struct image *img, uint64_t off, uint64_t size)
+/* A copy of the first note by that owner and of that type in a piece of the file, to be freed. */
+static uint8_t *note_in(const struct image *img, uint64_t off, uint64_t size, const char *owner,
+                        uint32_t type, uint32_t *len)
 {
-	uint8_t *notes, *n;
-	bool found = false;
-	uint64_t at = 0;
+	uint8_t *notes = size <= 65536 ? image_load(img, off, size) : NULL;
+	uint64_t at = 0, owner_len = strlen(owner) + 1;
 
-	if (size > 65536)
-		return false;
-	notes = image_load(img, off, size);
-	if (!notes)
-		return false;
-	while (!found && size - at >= sizeof(Elf64_Nhdr)) {
+	while (notes && size - at >= sizeof(Elf64_Nhdr)) {
 		Elf64_Nhdr nh;
 		uint64_t name, desc, end;
 
@@ -209,34 +205,61 @@ static bool build_id_in(struct image *img, uint64_t off, uint64_t size)
 		end = desc + nh.n_descsz;
 		if (end > size)
 			break;
-		n = notes + name;
-		if (nh.n_type == NT_GNU_BUILD_ID && nh.n_namesz == 4 && !memcmp(n, "GNU", 4) &&
-		    nh.n_descsz && nh.n_descsz <= 64) {
-			for (unsigned int i = 0; i < nh.n_descsz; i++) {
-				img->build_id[2 * i] = "0123456789abcdef"[notes[desc + i] >> 4];
-				img->build_id[2 * i + 1] = "0123456789abcdef"[notes[desc + i] & 15];
-			}
-			found = true;
+		/* Owners are padded, and some say so in their length. */
+		if (nh.n_type == type && nh.n_namesz >= owner_len &&
+		    !memcmp(notes + name, owner, owner_len)) {
+			memmove(notes, notes + desc, nh.n_descsz);
+			*len = nh.n_descsz;
+			return notes;
 		}
 		at = (end + 3) & ~UINT64_C(3);
 		if (at > size)
 			break;
 	}
 	free(notes);
-	return found;
+	return NULL;
+}
+
+static uint8_t *find_note(const struct image *img, const char *owner, uint32_t type, uint32_t *len)
+{
+	uint8_t *desc = NULL;
+
+	/* Sections first: in a debug file the segment's offset is elsewhere. */
+	for (unsigned int i = 1; i < img->nr_sh && !desc; i++)
+		if (img->sh[i].sh_type == SHT_NOTE)
+			desc = note_in(img, img->sh[i].sh_offset, img->sh[i].sh_size, owner, type,
+			               len);
+	for (unsigned int i = 0; i < img->nr_ph && !desc; i++)
+		if (img->ph[i].p_type == PT_NOTE)
+			desc = note_in(img, img->ph[i].p_offset, img->ph[i].p_filesz, owner, type,
+			               len);
+	return desc;
 }
 
 static void read_build_id(struct image *img)
 {
-	/* Sections first: in a debug file the segment's offset is elsewhere. */
-	for (unsigned int i = 1; i < img->nr_sh; i++)
-		if (img->sh[i].sh_type == SHT_NOTE &&
-		    build_id_in(img, img->sh[i].sh_offset, img->sh[i].sh_size))
-			return;
-	for (unsigned int i = 0; i < img->nr_ph; i++)
-		if (img->ph[i].p_type == PT_NOTE &&
-		    build_id_in(img, img->ph[i].p_offset, img->ph[i].p_filesz))
-			return;
+	uint32_t len, i;
+	uint8_t *id = find_note(img, "GNU", NT_GNU_BUILD_ID, &len);
+
+	for (i = 0; id && i < len && len <= 64; i++) {
+		img->build_id[2 * i] = "0123456789abcdef"[id[i] >> 4];
+		img->build_id[2 * i + 1] = "0123456789abcdef"[id[i] & 15];
+	}
+	free(id);
+}
+
+#define NT_GO_BUILD_ID 4
+
+/* Stripping takes the symbols; the table by which Go walks its stacks, and its notes, stay. */
+static void read_go(struct image *img)
+{
+	uint32_t len;
+	uint8_t *id = find_note(img, "Go", NT_GO_BUILD_ID, &len);
+
+	img->go = id || image_section(img, ".gopclntab") ||
+	          image_section(img, ".data.rel.ro.gopclntab") ||
+	          image_section(img, ".go.buildinfo");
+	free(id);
 }
 
 static int image_start(struct image **ret, struct image *img)
@@ -253,6 +276,7 @@ static int image_start(struct image **ret, struct image *img)
 		goto fail;
 	read_sections(img);
 	read_build_id(img);
+	read_go(img);
 	*ret = img;
 	return 0;
 fail:

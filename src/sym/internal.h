@@ -40,6 +40,7 @@ struct image {
 	uint64_t shstr_size;
 	uint64_t low, high; /* of all PT_LOADs, whole pages, link time */
 	char build_id[2 * 64 + 1];
+	bool go; /* made by Go's own compiler, which leaves marks that stripping doesn't take */
 };
 
 /* Both take over what they get, on failure too. -ENOEXEC: no ELF64 x86-64 program or library. */

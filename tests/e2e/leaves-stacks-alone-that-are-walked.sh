@@ -12,12 +12,12 @@ call()
 	await '^wrong'
 }
 
-for mark in plain JNI_CreateJavaVM _ZN2v87Isolate3NewERKNS0_12CreateParamsE runtime.morestack; do
-	if [ $mark = plain ]; then
-		build walker plain gcc -no-pie
-	else
-		build walker "$mark" gcc -no-pie "-DMARK=\"$mark\""
-	fi
+for mark in plain JNI_CreateJavaVM _ZN2v87Isolate3NewERKNS0_12CreateParamsE runtime.morestack GO_NOTE GO_TABLE; do
+	case $mark in
+	plain) build walker plain gcc -no-pie ;;
+	GO_*) build walker "$mark" gcc -no-pie "-D$mark" ;;
+	*) build walker "$mark" gcc -no-pie "-DMARK=\"$mark\"" ;;
+	esac
 	start "$BIN"
 	snapshot "$PID" >"$T/before"
 	trace_start 1 'p callee'

@@ -98,6 +98,9 @@ for def in 'p execve' 'r execve' 'p execve+4' 'p pthread_create+20' 'r setjmp' '
 	refused "$def" '.' -p "$PID" "$def"
 	assert_untouched "$PID" "$T/before"
 done
+for def in 'r dlsym' 'r dl_iterate_phdr'; do
+	refused "$def" 'looks at its own return address' -p "$PID" "$def"
+done
 # All or nothing: a good one beside a bad one isn't planted.
 refused 'one of two' 'nowhere' -p "$PID" 'p work' 'p nowhere'
 assert_untouched "$PID" "$T/before"

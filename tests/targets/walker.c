@@ -2,7 +2,8 @@
 /*
  * A runtime that walks its own stack as HotSpot and V8 do: generated code leaves
  * its stack pointer somewhere and calls a function, which finds in the word
- * below it who called.  -DMARK='"NAME"' gives it the symbol of such a runtime.
+ * below it who called.  -DMARK='"NAME"' gives it the symbol of such a runtime,
+ * -DGO_NOTE and -DGO_TABLE what a stripped Go program still has.
  * Each line on stdin is one call; "end" ends with how often that was wrong.
  */
 #include <stdio.h>
@@ -19,6 +20,18 @@ extern void mark(void) __asm__(MARK);
 void mark(void)
 {
 }
+#endif
+
+#ifdef GO_NOTE
+__asm__(".pushsection .note.go.buildid, \"a\", @note\n"
+        "	.long 4, 4, 4\n"
+        "	.ascii \"Go\\0\\0id//\"\n"
+        ".popsection\n");
+#endif
+#ifdef GO_TABLE
+__asm__(".pushsection .gopclntab, \"a\"\n"
+        "	.quad 0\n"
+        ".popsection\n");
 #endif
 
 __attribute__((noinline, used)) void callee(void)
