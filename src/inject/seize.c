@@ -157,6 +157,12 @@ static void advance(struct thread *th, const struct stop *stop)
 	case STOP_SIGNAL:
 	case STOP_SYSCALL:
 	case STOP_EXEC:
+		/*
+		 * Any stop clears a pending interrupt.  Mostly it is noticed first, but
+		 * to take a POSIX timer's signal the kernel lets go of its lock between
+		 * the two: so it is said again.
+		 */
+		ptrace(PTRACE_INTERRUPT, th->pub.tid, 0, 0);
 		ptrace(PTRACE_CONT, th->pub.tid, 0, (long)stop->sig);
 		break;
 	}

@@ -318,6 +318,60 @@ static void no_signal_is_lost_over_300_attaches(void **state)
 	assert_int_equal(child_status(pid), 7 << 8);
 }
 
+#ifndef sigev_notify_thread_id
+#define sigev_notify_thread_id _sigev_un._tid
+#endif
+
+/* Works under a timer of its own, as threads of a Go program do under its profiler. */
+static void *profiled(void *count)
+{
+	struct sigevent ev = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGPROF };
+	struct itimerspec often = { { 0, 50000 }, { 0, 50000 } };
+	timer_t timer;
+
+	ev.sigev_notify_thread_id = syscall(SYS_gettid);
+	if (timer_create(CLOCK_MONOTONIC, &ev, &timer) || timer_settime(timer, 0, &often, NULL))
+		return NULL;
+	return spin(count);
+}
+
+static int run_profiled(void *arg)
+{
+	struct sigaction sa = { .sa_handler = on_prof, .sa_flags = SA_RESTART };
+	pthread_t th;
+	int i;
+
+	shared = arg;
+	sigaction(SIGPROF, &sa, NULL);
+	for (i = 1; i < 4; i++)
+		if (pthread_create(&th, NULL, profiled, (void *)&shared->count[i]))
+			return 1;
+	profiled((void *)&shared->count[0]);
+	return 7;
+}
+
+static void timers_of_its_threads_do_not_keep_it_from_stopping(void **state)
+{
+	struct shared *s = shared_page();
+	pid_t pid = child(run_profiled, s);
+	struct inject *t;
+	long prof;
+	int i;
+
+	await_word(&s->ready, 4);
+	t = opened(pid);
+	for (i = 0; i < 1000; i++) {
+		seized(t);
+		assert_int_equal(inject_nr_threads(t), 4);
+		inject_release(t);
+	}
+	inject_close(t);
+	prof = s->count[10];
+	await_word(&s->count[10], prof + 1);
+	s->stop = 1;
+	assert_int_equal(child_status(pid), 7 << 8);
+}
+
 static void a_kill_at_any_moment_ends_in_esrch(void **state)
 {
 	struct err err;
@@ -561,6 +615,7 @@ int main(void)
 		cmocka_unit_test(a_stopped_process_stays_stopped),
 		cmocka_unit_test(a_stop_signal_during_the_hold_takes_effect_after_it),
 		cmocka_unit_test(no_signal_is_lost_over_300_attaches),
+		cmocka_unit_test(timers_of_its_threads_do_not_keep_it_from_stopping),
 		cmocka_unit_test(a_kill_at_any_moment_ends_in_esrch),
 		cmocka_unit_test(a_vfork_parent_times_out_by_name_and_is_not_touched),
 		cmocka_unit_test(a_process_whose_leader_has_ended_can_be_held),
