@@ -20,6 +20,12 @@ uint64_t ukp_arch_clock(void);
 uint32_t ukp_arch_cpu(const struct ukp_ctl *ctl);
 uint32_t ukp_arch_cpu_by(bool rdpid); /* whether the CPU has that instruction */
 
+/* Which of n shards a CPU has: mostly there are as many, and a division takes its time. */
+static inline uint32_t ukp_shard(uint32_t cpu, uint32_t n)
+{
+	return cpu < n ? cpu : cpu % n;
+}
+
 /*
  * Copy memory that may not be there.  Returns the number of bytes that were
  * not copied.  A fault inside ends in ukp_fault_entry, which sends it to the

@@ -6,13 +6,14 @@
  * event that all places of its definition share, as recorded ones do, so that
  * whoever takes the definition out finds it; its place's counter is its data.
  */
+#include "engine/arch.h"
 #include "engine/follow.h"
 #include "engine/hit.h"
 #include "engine/rethook.h"
 
 static void count(const struct ukp_hit *hit, const struct ukp_counter *c)
 {
-	ukp_count((uint64_t *)(c->counter + hit->cpu % c->nr_shards * c->stride));
+	ukp_count((uint64_t *)(c->counter + ukp_shard(hit->cpu, c->nr_shards) * c->stride));
 }
 
 int ukp_count_hit(struct ukp_hit *hit, uint64_t ctx)

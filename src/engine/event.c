@@ -178,7 +178,7 @@ static bool emit(struct ukp_hit *hit, struct ukp_event *ev, struct ukp_chan *cha
 	if (len > UKP_REC_MAX)
 		len = UKP_REC_MAX;
 	ring = (struct ukp_ring *)((char *)chan + chan->off_rings +
-	                           hit->cpu % chan->nr_rings * chan->ring_stride);
+	                           ukp_shard(hit->cpu, chan->nr_rings) * chan->ring_stride);
 	rec = ukp_ring_reserve(ring, len, &pos);
 	if (!rec)
 		return false;

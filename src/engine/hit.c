@@ -2,6 +2,8 @@
 /* From an address to its site, and the walk over the site's actions. */
 #include "engine/hit.h"
 
+#include "engine/arch.h"
+
 struct ukp_site *ukp_site_find(const struct ukp_ctl *ctl, uint64_t addr)
 {
 	const struct ukp_site_table *t;
@@ -49,7 +51,7 @@ int ukp_hit_run(struct ukp_hit *hit)
 
 struct ukp_stat *ukp_hit_stat(const struct ukp_chan *chan, uint32_t cpu, uint32_t row)
 {
-	uint64_t shard = cpu % chan->nr_shards;
+	uint64_t shard = ukp_shard(cpu, chan->nr_shards);
 
 	return (struct ukp_stat *)((char *)chan + chan->off_stats) + shard * chan->nr_stats + row;
 }

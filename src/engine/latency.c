@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Latency functions: the time between entry and return goes into a histogram. */
+#include "engine/arch.h"
 #include "engine/follow.h"
 #include "engine/hist.h"
 
@@ -32,7 +33,7 @@ int ukp_latency_return(struct ukp_hit *hit, uint64_t ctx)
 		ukp_count(&stat->miss[UKP_MISS_UNWOUND]);
 		return 0;
 	}
-	hist = (struct ukp_hist *)(l->hist + hit->cpu % l->nr_shards * l->stride);
+	hist = (struct ukp_hist *)(l->hist + ukp_shard(hit->cpu, l->nr_shards) * l->stride);
 	ukp_hist_add(hist, hit->tsc - hit->inst->tsc, hit->regs->ax, l->kind);
 	ukp_count(&stat->records);
 	return 0;

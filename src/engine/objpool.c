@@ -7,6 +7,8 @@
  */
 #include "engine/objpool.h"
 
+#include "engine/arch.h"
+
 #ifndef UKP_STEP
 #define UKP_STEP() ((void)0)
 #endif
@@ -79,7 +81,7 @@ static uint32_t search(struct ukp_objpool *p, uint32_t own, uint64_t *seen)
 
 uint32_t ukp_objpool_pop(struct ukp_objpool *p, uint32_t cpu)
 {
-	uint32_t own = cpu % p->nr_shards;
+	uint32_t own = ukp_shard(cpu, p->nr_shards);
 	uint64_t before = UINT64_MAX;
 
 	/*
@@ -102,7 +104,7 @@ uint32_t ukp_objpool_pop(struct ukp_objpool *p, uint32_t cpu)
 
 void ukp_objpool_push(struct ukp_objpool *p, uint32_t cpu, uint32_t index)
 {
-	uint64_t *at = &p->shards[cpu % p->nr_shards].head;
+	uint64_t *at = &p->shards[ukp_shard(cpu, p->nr_shards)].head;
 	uint64_t head;
 
 	UKP_STEP();

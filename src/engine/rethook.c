@@ -29,12 +29,15 @@ static struct ukp_objpool *pool(const struct ukp_ctl *ctl)
 
 uint32_t ukp_rethook_index(const struct ukp_ctl *ctl, uint64_t addr)
 {
-	uint64_t off = addr - ctl->stubs, chunk = off / ctl->stub_chunk;
-	uint64_t index = chunk * ctl->stubs_per_chunk + off % ctl->stub_chunk / UKP_STUB_SIZE;
+	uint64_t off = addr - ctl->stubs, index = off / UKP_STUB_SIZE;
 
-	if (addr < ctl->stubs || index >= ctl->nr_instances)
+	/* Mostly it is no stub, nor near one: nothing is divided then. */
+	if (off / (2 * UKP_STUB_SIZE) >= (uint64_t)ctl->nr_instances + ctl->stub_chunk)
 		return UINT32_MAX;
-	return (uint32_t)index;
+	if (off >= ctl->stub_chunk)
+		index = off / ctl->stub_chunk * ctl->stubs_per_chunk +
+		        off % ctl->stub_chunk / UKP_STUB_SIZE;
+	return index >= ctl->nr_instances ? UINT32_MAX : (uint32_t)index;
 }
 
 struct ukp_instance *ukp_rethook_owner(const struct ukp_ctl *ctl, uint64_t frame, uint64_t word)

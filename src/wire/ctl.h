@@ -112,9 +112,11 @@ static inline void *ukp_ctl_at(const struct ukp_ctl *ctl, uint32_t off)
 
 #define UKP_STUB_SIZE 8
 
-/* The return stub of an instance. */
+/* The return stub of an instance.  Few are in use mostly, and all in the first file. */
 static inline uint64_t ukp_ctl_stub(const struct ukp_ctl *ctl, uint32_t i)
 {
+	if (i < ctl->stubs_per_chunk)
+		return ctl->stubs + (uint64_t)i * UKP_STUB_SIZE;
 	return ctl->stubs + (uint64_t)(i / ctl->stubs_per_chunk) * ctl->stub_chunk +
 	       i % ctl->stubs_per_chunk * UKP_STUB_SIZE;
 }
