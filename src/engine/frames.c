@@ -29,6 +29,8 @@ uint64_t ukp_frames_size(uint32_t n)
 void ukp_frames_init(struct ukp_frames *t, uint32_t n)
 {
 	t->mask = ukp_frames_buckets(n) - 1;
+	t->near = t->mask < UKP_FRAMES_NEAR - 1 ? t->mask : UKP_FRAMES_NEAR - 1;
+	t->others = t->near < t->mask ? 2 : 1;
 	t->off_records = sizeof(*t) + ((uint64_t)t->mask + 1) * sizeof(t->bucket[0]);
 }
 
@@ -50,9 +52,15 @@ static bool may_be(uint64_t word, uint64_t h)
 	return ((word ^ live_word(h, 0)) & (TAG_MASK | 0xff)) == 0;
 }
 
+/* The first one, then the others: what the hash names behind the first few, and the next. */
 static struct ukp_frames_bucket *bucket_of(struct ukp_frames *t, uint64_t h, unsigned int probe)
 {
-	return &t->bucket[((h >> 24) + probe) & t->mask];
+	uint64_t i = h >> 24;
+
+	if (!probe)
+		return &t->bucket[i & t->near];
+	i = (i + probe + 1 - t->others) & t->mask;
+	return &t->bucket[i <= t->near && t->near < t->mask ? i + t->near + 1 : i];
 }
 
 static struct ukp_instance *records(const struct ukp_frames *t)
@@ -107,10 +115,10 @@ static struct ukp_instance *find(struct ukp_frames *t, struct ukp_frames_bucket 
 	return NULL;
 }
 
-/* Acquire: who finds a word in the next bucket has seen this before it was put there. */
+/* Acquire: who finds a word elsewhere has seen this before it was put there. */
 static unsigned int probes(const struct ukp_frames *t)
 {
-	return __atomic_load_n(&t->spilled, __ATOMIC_ACQUIRE) ? 2 : 1;
+	return __atomic_load_n(&t->spilled, __ATOMIC_ACQUIRE) ? 1 + t->others : 1;
 }
 
 struct ukp_instance *ukp_frames_take(struct ukp_frames *t, uint64_t frame, uint64_t key)
@@ -147,10 +155,11 @@ struct ukp_instance *ukp_frames_claim(struct ukp_frames *t, uint64_t frame, uint
 	struct ukp_frames_bucket *first = bucket_of(t, h, 0);
 	struct ukp_instance *inst;
 	uint64_t *free, *other;
+	unsigned int i;
 
 	inst = find(t, first, h, frame, key, &free);
-	if (!inst && probes(t) > 1)
-		inst = find(t, bucket_of(t, h, 1), h, frame, key, &other);
+	for (i = 1; !inst && i < probes(t); i++)
+		inst = find(t, bucket_of(t, h, i), h, frame, key, &other);
 	*stale = inst != NULL;
 	if (!inst)
 		inst = claim_free(t, first, free);
@@ -158,7 +167,9 @@ struct ukp_instance *ukp_frames_claim(struct ukp_frames *t, uint64_t frame, uint
 		return inst;
 	/* Before the word, see probes(). */
 	__atomic_store_n(&t->spilled, 1, __ATOMIC_RELEASE);
-	return claim_free(t, bucket_of(t, h, 1), NULL);
+	for (i = 1; !inst && i <= t->others; i++)
+		inst = claim_free(t, bucket_of(t, h, i), NULL);
+	return inst;
 }
 
 void ukp_frames_publish(struct ukp_frames *t, struct ukp_instance *inst)
@@ -180,7 +191,9 @@ struct ukp_instance *ukp_frames_sweep(struct ukp_frames *t, uint64_t where,
                                       bool (*is_dead)(const struct ukp_instance *inst, void *arg),
                                       void *arg)
 {
-	struct ukp_frames_bucket *b = bucket_of(t, hash(where, 0), 0);
+	const uint64_t h = hash(where, 0);
+	/* Half of the looks are where most records are. */
+	struct ukp_frames_bucket *b = bucket_of(t, h, probes(t) > 1 ? h >> 20 & 1 : 0);
 
 	for (unsigned int i = 0; i < UKP_FRAMES_WORDS; i++) {
 		uint64_t *at = &b->word[i], word;

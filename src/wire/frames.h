@@ -10,11 +10,12 @@
  *
  *   struct ukp_frames | bucket 0: 8 words | bucket 1 | ... | records
  *
- * A key's words are in the bucket that its hash names or, if that was full, in
- * the next one.  Who makes a free or LIVE word CLAIMED, by compare-exchange,
- * has the record and alone writes the word until it is LIVE again, or free.
- * gen is the record's count of uses, so that a LIVE word that looks the same is
- * the same (but for 2^32 uses during one compare-exchange).
+ * A key's words are in the bucket that its hash names among the first few, so
+ * that a few calls at a time use few pages; if that was full, in the one that it
+ * names among the others, or the next one.  Who makes a free or LIVE word
+ * CLAIMED, by compare-exchange, has the record and alone writes the word until it
+ * is LIVE again, or free.  gen is the record's count of uses, so that a LIVE word
+ * that looks the same is the same (but for 2^32 uses during one compare-exchange).
  */
 #ifndef UKP_WIRE_FRAMES_H
 #define UKP_WIRE_FRAMES_H
@@ -22,6 +23,7 @@
 #include <stdint.h>
 
 #define UKP_FRAMES_WORDS 8 /* a cache line */
+#define UKP_FRAMES_NEAR 64 /* buckets that come first */
 
 enum {
 	UKP_FRAME_FREE,
@@ -35,9 +37,11 @@ struct ukp_frames_bucket {
 
 struct ukp_frames {
 	uint32_t mask;    /* buckets - 1 */
-	uint32_t spilled; /* a word has been put into the next bucket; stays */
+	uint32_t spilled; /* a word has been put elsewhere than where it belongs; stays */
 	uint64_t off_records;
-	uint64_t pad[6];
+	uint32_t near;   /* of the mask: buckets that come first - 1 */
+	uint32_t others; /* where a word may be else: so many buckets */
+	uint64_t pad[5];
 	struct ukp_frames_bucket bucket[];
 };
 

@@ -684,6 +684,31 @@ static void a_record_in_the_next_bucket_is_found(void **state)
 	assert_int_equal(still_in(), 0);
 }
 
+/* Few calls at a time stay where few pages are touched; many have room all the same. */
+static void calls_beyond_the_first_buckets_are_found(void **state)
+{
+	const uint64_t near = UKP_FRAMES_NEAR * UKP_FRAMES_WORDS, n = 8 * near;
+	struct ukp_frames *t;
+	enum ukp_miss why;
+
+	make_ctl(4 * n);
+	t = frames(&ctl);
+	for (uint64_t c = 1; c <= n; c++) {
+		assert_true(entry(3, c, c, &why));
+		for (uint32_t i = UKP_FRAMES_NEAR; !t->spilled && i <= t->mask; i++)
+			for (int k = 0; k < UKP_FRAMES_WORDS; k++)
+				assert_int_equal(t->bucket[i].word[k], 0);
+	}
+	assert_true(t->spilled);
+	assert_int_equal(still_in(), n);
+	for (uint64_t c = n; c; c--) {
+		assert_int_equal(leave_at(3, c), 1000 + c);
+		assert_int_equal(seen.data, c);
+	}
+	assert_int_equal(still_in(), 0);
+	free(memory);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -702,6 +727,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_declined_call_leaves_nothing, fresh, stale),
 		cmocka_unit_test_setup_teardown(what_has_no_room_is_a_miss, fresh, stale),
 		cmocka_unit_test_setup_teardown(a_record_in_the_next_bucket_is_found, fresh, stale),
+		cmocka_unit_test(calls_beyond_the_first_buckets_are_found),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
