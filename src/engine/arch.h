@@ -44,6 +44,12 @@ uint32_t ukp_arch_thread_word(uint32_t off);
  */
 uint64_t ukp_arch_thread(void);
 
+/*
+ * *at from old to new, as far as this thread's signal handlers can see at once;
+ * false: it was something else.
+ */
+bool ukp_arch_swap(uint64_t *at, uint64_t old, uint64_t new);
+
 /* A system call, for paths that are no hits. */
 long ukp_arch_syscall(long nr, long a, long b, long c, long d);
 

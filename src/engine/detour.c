@@ -5,7 +5,7 @@
  * reads are guarded by our fault handlers as they are at returns.
  */
 #include "engine/arch.h"
-#include "engine/hit.h"
+#include "engine/rethook.h"
 
 int ukp_detour_hit(struct pt_regs *regs, struct ukp_site *site)
 {
@@ -20,4 +20,12 @@ int ukp_detour_hit(struct pt_regs *regs, struct ukp_site *site)
 	hit.cpu = ukp_arch_cpu(ctl);
 	hit.flags = UKP_HIT_JUMP | (ukp_hit_alive(ctl) ? 0 : UKP_HIT_CHILD);
 	return ukp_hit_run(&hit);
+}
+
+int ukp_detour_entry(struct pt_regs *regs, struct ukp_site *site)
+{
+	const uint64_t before = *(volatile uint64_t *)regs->sp;
+	int flow = ukp_detour_hit(regs, site);
+
+	return flow ? 1 : ukp_rethook_call(ukp_engine_ctl(), regs, before);
 }

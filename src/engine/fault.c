@@ -16,7 +16,7 @@ struct again {
 	uint64_t pc, sp;
 };
 
-static bool in_slots(const struct ukp_ctl *ctl, uint64_t pc)
+bool ukp_in_slots(const struct ukp_ctl *ctl, uint64_t pc)
 {
 	uint32_t i;
 
@@ -176,7 +176,7 @@ int ukp_fault(int sig, struct ukp_siginfo *info, struct ukp_ucontext *uc)
 		uc->ip = (uint64_t)ukp_guard_fail;
 		return ukp_resume_direct(ctl, uc) ? UKP_RESUME_DIRECT : UKP_RESUME_SIGRETURN;
 	}
-	ours = in_slots(ctl, uc->ip);
+	ours = ukp_in_slots(ctl, uc->ip);
 	if (ours)
 		again = to_original(ctl, uc);
 	orig_pc = uc->ip;

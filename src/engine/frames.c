@@ -17,7 +17,6 @@
 #define STATE(word) ((word)&0xff)
 #define TAG_MASK 0xffff00ull
 #define SWEEP_EVERY 16 /* uses of a record */
-#define STUB_SPACE 16  /* no stub takes more, the gaps between files included */
 
 uint64_t ukp_frames_size(uint32_t n)
 {
@@ -218,15 +217,12 @@ static struct ukp_frames *frames(const struct ukp_ctl *ctl)
 	return (struct ukp_frames *)((char *)priv + priv->off_frames);
 }
 
-/* The owner of a stub.  That there is none is told without a division. */
+/* The owner of a stub, or NULL. */
 static const struct ukp_instance *stub_owner(const struct ukp_ctl *ctl, uint64_t addr)
 {
 	struct ukp_priv *priv = (struct ukp_priv *)ctl->priv;
-	uint32_t index;
+	uint32_t index = ukp_rethook_index(ctl, addr);
 
-	if (addr - ctl->stubs >= (uint64_t)ctl->nr_instances * STUB_SPACE + ctl->stub_chunk)
-		return NULL;
-	index = ukp_rethook_index(ctl, addr);
 	return index == UINT32_MAX
 	               ? NULL
 	               : (struct ukp_instance *)((char *)priv + priv->off_instances) + index;
@@ -292,7 +288,8 @@ struct ukp_instance *ukp_frame_get_by(struct ukp_hit *hit, ukp_action_fn fn, uin
 
 /*
  * The word of a live call holds its return address from the entry to the exit,
- * or a stub that somebody else has put there meanwhile.
+ * or a stub that somebody else has put there meanwhile, or what is about to be
+ * called in place.
  */
 static bool is_dead(const struct ukp_instance *inst, void *arg)
 {
@@ -301,7 +298,8 @@ static bool is_dead(const struct ukp_instance *inst, void *arg)
 
 	if (ukp_arch_copy(&word, (void *)frame, 8))
 		return true;
-	return word != __atomic_load_n(&inst->ret_addr, __ATOMIC_RELAXED) && !stub_owner(arg, word);
+	return word != __atomic_load_n(&inst->ret_addr, __ATOMIC_RELAXED) &&
+	       !stub_owner(arg, word) && !ukp_in_slots(arg, word);
 }
 
 void ukp_frame_hook(struct ukp_hit *hit, struct ukp_instance *inst)

@@ -49,6 +49,8 @@ struct ukp_ctl *ukp_engine_ctl(void);
 struct ukp_site *ukp_site_find(const struct ukp_ctl *ctl, uint64_t addr);
 /* From a detour; nonzero: regs->ip is where to go on. */
 int ukp_detour_hit(struct pt_regs *regs, struct ukp_site *site);
+/* The same at a function's entry, where negative is: call it in place. */
+int ukp_detour_entry(struct pt_regs *regs, struct ukp_site *site);
 /* Run a site's actions, newest first. */
 int ukp_hit_run(struct ukp_hit *hit);
 
@@ -62,6 +64,9 @@ static inline struct ukp_sigaction *ukp_old_action(const struct ukp_ctl *ctl, in
 {
 	return &((struct ukp_priv *)ctl->priv)->old[sig];
 }
+
+/* In the memory of slots and detours? */
+bool ukp_in_slots(const struct ukp_ctl *ctl, uint64_t pc);
 
 struct ukp_stat *ukp_hit_stat(const struct ukp_chan *chan, uint32_t cpu, uint32_t row);
 

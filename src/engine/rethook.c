@@ -117,6 +117,30 @@ void ukp_rethook_hook(struct ukp_hit *hit, struct ukp_instance *inst)
 	__atomic_store_n(&owner->chain, index + 1, __ATOMIC_RELEASE);
 }
 
+/*
+ * Signal handlers of this thread may look at the frame at any moment, and may end
+ * the call.  Whoever finds the return address there leaves the call alone, and it
+ * is put there in one instruction.
+ */
+int ukp_rethook_call(const struct ukp_ctl *ctl, struct pt_regs *regs, uint64_t before)
+{
+	uint64_t *frame = (uint64_t *)regs->sp, word = *(volatile uint64_t *)frame;
+	struct ukp_instance *owner;
+
+	/* A stub that was there before has its call already. */
+	if (word == before)
+		return 0;
+	owner = ukp_rethook_owner(ctl, (uint64_t)frame, word);
+	if (!owner)
+		return 0;
+	__atomic_store_n(&owner->flags, owner->flags | UKP_INST_CALLED, __ATOMIC_RELAXED);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	if (!ukp_arch_swap(frame, word, owner->ret_addr))
+		return 0;
+	regs->ss = word - UKP_STUB_WAY_IN;
+	return -1;
+}
+
 void ukp_rethook_put(struct ukp_ctl *ctl, struct ukp_instance *inst)
 {
 	uint32_t index = inst - instances(ctl);
@@ -145,20 +169,23 @@ static void finish(struct ukp_hit *hit, struct ukp_instance *owner, bool run)
 	} while (inst != owner);
 }
 
-void ukp_return(struct pt_regs *regs, uint64_t stub_ra)
+bool ukp_return(struct pt_regs *regs, uint64_t stub_ra)
 {
 	struct ukp_ctl *ctl = ukp_engine_ctl();
 	struct ukp_instance *owner;
 	struct ukp_hit hit = { .ctl = ctl, .regs = regs };
+	bool called;
 
 	owner = &instances(ctl)[ukp_rethook_index(ctl, stub_ra - STUB_CALL)];
 	regs->ip = owner->ret_addr;
 	hit.tsc = ukp_arch_clock();
 	hit.cpu = ukp_arch_cpu(ctl);
+	called = owner->flags & UKP_INST_CALLED;
 	finish(&hit, owner, ukp_hit_alive(ctl));
+	return called;
 }
 
-enum { CALL_LIVE, CALL_DEAD, CALL_RETURNING };
+enum { CALL_LIVE, CALL_DEAD, CALL_COMING, CALL_RETURNING };
 
 static int call_state(const struct ukp_ctl *ctl, const struct ukp_instance *inst, uint32_t i,
                       uint64_t sp)
@@ -170,6 +197,8 @@ static int call_state(const struct ukp_ctl *ctl, const struct ukp_instance *inst
 	word = *(volatile uint64_t *)inst->frame;
 	if (word == ukp_ctl_stub(ctl, i))
 		return CALL_LIVE;
+	if (inst->flags & UKP_INST_CALLED && (word == inst->ret_addr || ukp_in_slots(ctl, word)))
+		return CALL_COMING;
 	return ukp_rethook_index(ctl, word) == i ? CALL_RETURNING : CALL_DEAD;
 }
 
@@ -191,7 +220,8 @@ void ukp_rethook_flush(struct ukp_hit *hit, uint64_t from, uint64_t to, uint64_t
 		    inst->frame >= to)
 			continue;
 		state = call_state(ctl, inst, i, sp);
-		if (state == CALL_RETURNING || (state == CALL_DEAD && from >= sp))
+		if (state == CALL_COMING || state == CALL_RETURNING ||
+		    (state == CALL_DEAD && from >= sp))
 			continue;
 		if (state == CALL_LIVE)
 			*(volatile uint64_t *)inst->frame = inst->ret_addr;

@@ -9,6 +9,19 @@
  *	...				inst->fn(hit, inst->ctx) at the return
  *
  * Several hooks of one frame share the first one's stub and run newest first.
+ *
+ * From a detour that can do so (plan/detour.h), the stub isn't only put there:
+ * the function is called by it, so that the CPU expects the return.
+ *
+ *	detour	word = copy; jmp *way_in
+ *	way in	call *word		the stub is the return address
+ *	copy	the function, returns to
+ *	stub	call common		runs the actions, puts the return address
+ *					back and returns here
+ *		ret			to the caller
+ *
+ * So each call has its return, in this order: the caller's, the way in's,
+ * common's.  All else is as with a stub that was put there.
  */
 #ifndef UKP_ENGINE_RETHOOK_H
 #define UKP_ENGINE_RETHOOK_H
@@ -26,6 +39,12 @@ struct ukp_instance *ukp_rethook_get(struct ukp_hit *hit, ukp_action_fn fn, uint
                                      enum ukp_miss *why);
 void ukp_rethook_hook(struct ukp_hit *hit, struct ukp_instance *inst);
 void ukp_rethook_put(struct ukp_ctl *ctl, struct ukp_instance *inst);
+
+/*
+ * At the end of a hit in a detour that can call in place; before: the frame's
+ * word at its begin.  Nonzero: it is to do so, by the way in that is in regs->ss.
+ */
+int ukp_rethook_call(const struct ukp_ctl *ctl, struct pt_regs *regs, uint64_t before);
 
 /* The instance whose stub this is; UINT32_MAX: no stub. */
 uint32_t ukp_rethook_index(const struct ukp_ctl *ctl, uint64_t addr);
@@ -48,8 +67,11 @@ struct ukp_instance *ukp_event_follow(struct ukp_hit *hit, struct ukp_event *ev,
 /* At its return; false: it was none, which is counted. */
 bool ukp_event_returned(struct ukp_hit *hit, struct ukp_event *ev, struct ukp_stat *stat);
 
-/* From ukp_return_entry; sets regs->ip to the true return address. */
-void ukp_return(struct pt_regs *regs, uint64_t stub_ra);
+/*
+ * From ukp_return_entry; sets regs->ip to the true return address.  True: by way
+ * of the stub's ret.
+ */
+bool ukp_return(struct pt_regs *regs, uint64_t stub_ra);
 void ukp_return_entry(void);
 
 #pragma GCC visibility pop

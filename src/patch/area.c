@@ -35,17 +35,26 @@ void area_frames(struct ukp_priv *priv, struct ukp_frames *t, uint32_t nr_frames
 void area_stubs(unsigned char *buf, uint64_t return_entry)
 {
 	static const unsigned char way_out[] = { 0xff, 0x25, 0x02, 0x00, 0x00, 0x00, 0xcc, 0xcc };
-	uint32_t i;
+	static const unsigned char stub[UKP_STUB_SIZE] = {
+		0x48, 0x8d, 0x64, 0x24, 0x78, /* lea 120(%rsp),%rsp */
+		0xff, 0x54, 0x24, 0xf8,       /* call *-8(%rsp) */
+		0xe8, 0,    0,    0,    0,    /* call way_out */
+		0xc3,                         /* ret */
+		0xcc,
+	};
+	const uint32_t out = AREA_STUBS_PER_CHUNK * UKP_STUB_SIZE;
+	uint32_t i, at;
+	int32_t rel;
 
 	memset(buf, 0xcc, AREA_STUB_CHUNK);
 	for (i = 0; i < AREA_STUBS_PER_CHUNK; i++) {
-		int32_t rel = (int32_t)((AREA_STUBS_PER_CHUNK - i) * 8) - 5;
-
-		buf[i * 8] = 0xe8; /* call way_out */
-		memcpy(buf + i * 8 + 1, &rel, 4);
+		at = i * UKP_STUB_SIZE;
+		rel = (int32_t)(out - (at + UKP_STUB_WAY_IN + 5));
+		memcpy(buf + at, stub, sizeof(stub));
+		memcpy(buf + at + UKP_STUB_WAY_IN + 1, &rel, 4);
 	}
-	memcpy(buf + AREA_STUBS_PER_CHUNK * 8, way_out, sizeof(way_out)); /* jmp *2(%rip) */
-	memcpy(buf + AREA_STUBS_PER_CHUNK * 8 + 8, &return_entry, 8);
+	memcpy(buf + out, way_out, sizeof(way_out)); /* jmp *2(%rip) */
+	memcpy(buf + out + 8, &return_entry, 8);
 }
 
 uint32_t area_cpu_flags(void)

@@ -16,8 +16,9 @@
 #define AREA_INSTANCES (1u << 20)
 #define AREA_FRAMES (1u << 17)
 #define AREA_SHARDS 16
-#define AREA_STUB_CHUNK (1u << 20)
-#define AREA_STUBS_PER_CHUNK (AREA_STUB_CHUNK / 8 - 4) /* the last 32 bytes are the way out */
+#define AREA_STUB_CHUNK (2u << 20)
+/* The last 32 bytes are the way out. */
+#define AREA_STUBS_PER_CHUNK ((AREA_STUB_CHUNK - 32) / UKP_STUB_SIZE)
 #define AREA_CHUNKS ((AREA_INSTANCES + AREA_STUBS_PER_CHUNK - 1) / AREA_STUBS_PER_CHUNK)
 
 #define AREA_WIPEONFORK 18 /* MADV_WIPEONFORK */

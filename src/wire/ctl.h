@@ -26,7 +26,7 @@
 #include "wire/site.h"
 
 #define UKP_CTL_MAGIC 0x6c746370706b75ull /* "ukppctl" */
-#define UKP_CTL_VERSION 2
+#define UKP_CTL_VERSION 3
 #define UKP_CTL_SIZE (512u << 20) /* address space; pages come with use, 300 bytes a site */
 
 /* A mapping that we made in the target, for whoever has to take it away. */
@@ -110,14 +110,25 @@ static inline void *ukp_ctl_at(const struct ukp_ctl *ctl, uint32_t off)
 	return (char *)(uintptr_t)ctl + off;
 }
 
-#define UKP_STUB_SIZE 8
+/*
+ * A stub:
+ *
+ *	way in	lea 120(%rsp),%rsp
+ *		call *-8(%rsp)		pushes the stub over what it has read
+ *	stub	call common		its address is an instance's return address
+ *		ret
+ */
+#define UKP_STUB_SIZE 16
+#define UKP_STUB_WAY_IN 9 /* bytes from there to the stub */
 
 /* The return stub of an instance.  Few are in use mostly, and all in the first file. */
 static inline uint64_t ukp_ctl_stub(const struct ukp_ctl *ctl, uint32_t i)
 {
+	const uint64_t first = ctl->stubs + UKP_STUB_WAY_IN;
+
 	if (i < ctl->stubs_per_chunk)
-		return ctl->stubs + (uint64_t)i * UKP_STUB_SIZE;
-	return ctl->stubs + (uint64_t)(i / ctl->stubs_per_chunk) * ctl->stub_chunk +
+		return first + (uint64_t)i * UKP_STUB_SIZE;
+	return first + (uint64_t)(i / ctl->stubs_per_chunk) * ctl->stub_chunk +
 	       i % ctl->stubs_per_chunk * UKP_STUB_SIZE;
 }
 

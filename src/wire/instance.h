@@ -31,6 +31,13 @@ enum ukp_instance_state {
  */
 #define UKP_INST_RETURNING (1u << 31)
 
+/*
+ * The function is called in place: the return address stays, or is for two
+ * instructions the address of the function's copy, until the stub's way in puts
+ * the stub there (engine/rethook.h).
+ */
+#define UKP_INST_CALLED (1u << 30)
+
 struct ukp_instance {
 	uint64_t ret_addr; /* where the function really returns to */
 	uint64_t frame;    /* address of the stack word that held it */

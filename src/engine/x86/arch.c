@@ -32,6 +32,17 @@ uint32_t ukp_arch_cpu(const struct ukp_ctl *ctl)
 	return ukp_arch_cpu_by(ctl->flags & UKP_CTL_RDPID);
 }
 
+bool ukp_arch_swap(uint64_t *at, uint64_t old, uint64_t new)
+{
+	bool done;
+
+	__asm__ volatile("cmpxchg %3, %1"
+	                 : "=@ccz"(done), "+m"(*at), "+a"(old)
+	                 : "r"(new)
+	                 : "memory");
+	return done;
+}
+
 long ukp_arch_syscall(long nr, long a, long b, long c, long d)
 {
 	register long r10 __asm__("r10") = d;

@@ -2,13 +2,17 @@
 /*
  * Where functions with a replaced return address come out.
  *
- *	stub i:   call common		  8 bytes each, so i = (ra - base) / 8
+ *	stub i:   call common		  16 bytes each, so i = (ra - base) / 16
+ *		  ret
  *	common:   jmp *ukp_return_entry	  at the end of each stub file
  *
  * The stub's call pushed stub + 5 exactly over the word that had held the
  * stub, so sp here is as it was at the function's entry.  All general
  * registers and the flags are kept; the true return address replaces the
- * pushed word and the final ret goes there.  Vector registers are not touched
+ * pushed word and the final ret goes there.  Where the function was called by
+ * the stub's way in, it goes to the stub's ret, and that there: this is what
+ * the CPU expects, which has seen the call of the way in return to the stub.
+ * Vector registers are not touched
  * by our own actions; with a C handler of a user's, they are saved here.
  *
  *	sp ->	r15 ... di  orig_ax  ip  cs  flags  sp  ss    struct pt_regs
@@ -41,12 +45,23 @@ ukp_return_entry:
 	and	$-16, %rsp
 	call	ukp_return
 	mov	%rbx, %rsp
-	mov	REGS_IP(%rsp), %rax
-	mov	%rax, 176(%rsp)
+	mov	REGS_IP(%rsp), %rcx
+	test	%al, %al
+	jnz	1f
+	mov	%rcx, 176(%rsp)
 	pop_regs
 	lea	24(%rsp), %rsp
 	popfq
 	lea	24(%rsp), %rsp
+	ret
+
+1:	mov	176(%rsp), %rax		/* stub + 5 goes into the pad word */
+	mov	%rcx, 176(%rsp)
+	mov	%rax, 168(%rsp)
+	pop_regs
+	lea	24(%rsp), %rsp
+	popfq
+	lea	16(%rsp), %rsp
 	ret
 	.size	ukp_return_entry, . - ukp_return_entry
 

@@ -72,8 +72,14 @@ static void of_the_first_page_only_the_mark_is_used(void **state)
 static void each_stub_calls_the_way_out_and_that_leads_to_the_engine(void **state)
 {
 	const uint64_t at = 0x7f0000000000, engine = 0x123456789abcdef0;
-	const uint64_t out = at + AREA_STUBS_PER_CHUNK * 8ull;
+	const uint64_t out = at + AREA_STUBS_PER_CHUNK * (uint64_t)UKP_STUB_SIZE;
+	static const unsigned char way_in[] = {
+		0x48, 0x8d, 0x64, 0x24, 0x78, 0xff, 0x54, 0x24, 0xf8
+	};
 	unsigned char *buf = malloc(AREA_STUB_CHUNK);
+	const struct ukp_ctl ctl = { .stubs = at,
+		                     .stub_chunk = AREA_STUB_CHUNK,
+		                     .stubs_per_chunk = AREA_STUBS_PER_CHUNK };
 	struct plan_insn insn;
 	uint64_t to;
 
@@ -82,11 +88,14 @@ static void each_stub_calls_the_way_out_and_that_leads_to_the_engine(void **stat
 	memset(buf, 0, AREA_STUB_CHUNK);
 	area_stubs(buf, engine);
 	for (uint32_t i = 0; i < AREA_STUBS_PER_CHUNK; i++) {
-		assert_int_equal(plan_decode(buf + i * 8, 8, at + i * 8, &insn), PLAN_OK);
+		const uint64_t stub = ukp_ctl_stub(&ctl, i) - at;
+
+		assert_memory_equal(buf + stub - sizeof(way_in), way_in, sizeof(way_in));
+		assert_int_equal(plan_decode(buf + stub, 8, at + stub, &insn), PLAN_OK);
 		assert_int_equal(insn.flow, PLAN_FLOW_CALL);
 		assert_int_equal(insn.len, 5);
 		assert_int_equal(insn.target, out);
-		assert_memory_equal(buf + i * 8 + 5, "\xcc\xcc\xcc", 3);
+		assert_memory_equal(buf + stub + 5, "\xc3\xcc", 2);
 	}
 	assert_int_equal(plan_decode(buf + (out - at), 32, out, &insn), PLAN_OK);
 	assert_int_equal(insn.flow, PLAN_FLOW_JMP_IND);
@@ -102,7 +111,7 @@ static void there_are_stubs_for_all_instances(void **state)
 	(void)state;
 	assert_true((uint64_t)AREA_CHUNKS * AREA_STUBS_PER_CHUNK >= AREA_INSTANCES);
 	assert_true((uint64_t)(AREA_CHUNKS - 1) * AREA_STUBS_PER_CHUNK < AREA_INSTANCES);
-	assert_true(AREA_STUBS_PER_CHUNK * 8 + 16 <= AREA_STUB_CHUNK);
+	assert_true(AREA_STUBS_PER_CHUNK * UKP_STUB_SIZE + 16 <= AREA_STUB_CHUNK);
 }
 
 static void the_flags_tell_what_the_cpu_has(void **state)
