@@ -7,11 +7,15 @@
  *		push ...			struct pt_regs from ss down, gaps by lea
  *		mov %rsp,%rdi; mov $site,%rsi
  *		call engine
- *		[test %eax,%eax; jnz tail]
+ *		[test %eax,%eax; js call; jnz tail]
  *		mov flags,%eax; add %cl,%cl; sahf	popfq, where other flags are set
  *		pop ...
  *		lea 128(%rsp),%rsp
  *	tail	pop ...; iretq			takes ip, flags and sp from struct pt_regs
+ *	call	... as in the entry, but before pop %rdi:
+ *		lea copy(%rip),%rdi; mov %rdi,word	where the return address was
+ *		lea ...				to 112 below the word
+ *		jmp *-24(%rsp)			regs->ss: the way in of a stub
  *
  * or, where a probe does nothing but count:
  *
@@ -24,8 +28,10 @@
  * It is called with DF clear, which it leaves so, sp aligned as it happens to be and no red zone to
  * respect; whatever the form doesn't save it must leave as it is, vector state
  * always.  Zero goes on behind, with the registers that are in the form as it
- * left them; ip and sp are then of no account.  With PLAN_FORM_FLOW, nonzero
- * goes on at regs->ip with regs->sp, wherever they lead.
+ * left them; ip and sp are then of no account.  With form.flow, more than zero
+ * goes on at regs->ip with regs->sp, wherever they lead.  With form.call, and from
+ * the first covered instruction's entry alone, less than zero goes on there by a
+ * call, of which the frame's word becomes the return address: see engine/rethook.h.
  */
 #ifndef UKP_PLAN_DETOUR_H
 #define UKP_PLAN_DETOUR_H
@@ -45,12 +51,13 @@
 struct plan_form {
 	/*
 	 * Words that are saved, hold their value in struct pt_regs meanwhile
-	 * and are restored from it.  The detour itself adds di, si and flags
-	 * and, with flow, ax and the words that iretq takes.
+	 * and are restored from it.  The detour itself adds di, si and flags,
+	 * ax with flow or call, and with flow the words that iretq takes.
 	 */
 	uint32_t saves;
 	bool flow; /* nonzero answers are honoured */
 	bool near; /* the engine is in reach of a call rel32 */
+	bool call; /* so are those below zero; the first covered instruction has a probe */
 };
 
 /*
@@ -72,6 +79,7 @@ struct plan_detour_request {
 	const struct plan_window *window;
 	uint64_t buf;    /* where the detour will be */
 	uint64_t engine; /* what its entries call */
+	uint64_t entry;  /* with form.call, what the first covered instruction's calls instead */
 	struct plan_form form;
 	/* Not NULL: entries count by themselves, and nothing of engine and form is looked at. */
 	const struct plan_count *count;

@@ -137,7 +137,7 @@ static bool from_detour(struct leave *l, uint64_t *pc, uint64_t *sp)
 
 	if (!find_detour(l, *pc, &c) || is_entry(&c, *pc) ||
 	    !ukp_detour_frame(&c.detour.d, &c.shape, *pc, *sp, &frame) ||
-	    (frame.flags & UKP_PC_MOVED))
+	    (frame.flags & (UKP_PC_MOVED | UKP_PC_CALLS)))
 		return false;
 	*pc = frame.pc;
 	*sp = frame.sp;

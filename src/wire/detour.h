@@ -4,7 +4,7 @@
  * whoever translates a pc reads them.
  *
  *	text	e9 .. .. .. ..		the window: its first instructions
- *	detour	[entry] copy0 [entry] copy1 ... jmp back; tail; constants
+ *	detour	[entry] copy0 [entry] copy1 ... jmp back; tail; call; constants
  *
  * The jump takes five bytes; a window may be longer, and what lies behind them
  * keeps its bytes in the text.
@@ -27,6 +27,12 @@
  * - UKP_PC_MOVED: the engine changed the flow.  pc and sp are words 16 and 19
  *   of the frame at original sp - 296, and flags and registers are there too
  *   while at or above sp.
+ * - UKP_PC_CALLS: the engine wants the function called in place.  As before the
+ *   first instruction, but for the instance that waits for its return: a thread
+ *   has to go on from here.
+ * - UKP_PC_CALLED, with it: the word at the original sp holds the address of the
+ *   copy.  The return address is in the instance whose stub's way in is word 20 of
+ *   the frame.  The same holds at the way in.
  *
  * Read only after they are published; nothing in here changes.
  */
@@ -39,12 +45,15 @@
 #include "wire/site.h"
 
 #define UKP_WINDOW_INSNS 8  /* a jump covers at most five, and takes some more along */
-#define UKP_DETOUR_PCS 96   /* a detour's own boundaries, at most */
+#define UKP_DETOUR_PCS 144  /* a detour's own boundaries, at most */
 #define UKP_SHAPE_PCS 72    /* an entry's */
 #define UKP_DETOUR_WORDS 21 /* of struct pt_regs */
 #define UKP_DETOUR_FRAME (128 + 8 * UKP_DETOUR_WORDS)
 
-#define UKP_PC_MOVED 4 /* with neither of UKP_PC_BEFORE and _AFTER */
+/* With neither of UKP_PC_BEFORE and _AFTER: */
+#define UKP_PC_MOVED 4
+#define UKP_PC_CALLS 8
+#define UKP_PC_CALLED 16
 
 struct ukp_detour_pc {
 	uint16_t off;
@@ -70,6 +79,7 @@ enum {
 	 * are in ax meanwhile, and nothing else is done with them.
 	 */
 	UKP_DETOUR_COUNT = 4,
+	UKP_DETOUR_CALL = 8, /* an answer below zero calls in place */
 };
 
 struct ukp_detour_insn {

@@ -95,7 +95,8 @@ static void check_detour(const struct input *in, const struct plan_window *w, ui
 		.window = w,
 		.buf = CODE + 0x100000,
 		.engine = CODE + 0x200000,
-		.form = { in->h.saves, in->h.flags & 8, in->h.flags & 16 },
+		.entry = CODE + 0x200100,
+		.form = { in->h.saves, in->h.flags & 8, in->h.flags & 16, in->h.flags & 32 },
 		.probes = in->h.data,
 	};
 	struct ukp_detour_frame f;

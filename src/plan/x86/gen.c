@@ -79,6 +79,14 @@ void gen_short(struct gen *g, unsigned int from)
 		g->buf[from - 1] = (uint8_t)(g->n - from);
 }
 
+void gen_near(struct gen *g, unsigned int from)
+{
+	int32_t rel = (int32_t)(g->n - from);
+
+	if (!g->why)
+		memcpy(g->buf + from - 4, &rel, 4);
+}
+
 void gen_jump(struct gen *g, uint64_t to)
 {
 	int32_t rel;

@@ -54,6 +54,8 @@ void gen_mark(struct gen *g, uint64_t orig, unsigned int words, unsigned int fla
 bool gen_reaches(const struct gen *g, uint64_t to, unsigned int n, int32_t *rel);
 /* Make the rel8 that ends at from lead here. */
 void gen_short(struct gen *g, unsigned int from);
+/* The same of a rel32. */
+void gen_near(struct gen *g, unsigned int from);
 void gen_jump(struct gen *g, uint64_t to);
 /* The way on from g->next, sp being words lower than the original. */
 void gen_leave(struct gen *g, unsigned int words);

@@ -76,7 +76,7 @@ static void plant_detour(void)
 		.window = &w,
 		.buf = NEAR,
 		.engine = FAR,
-		.form = { PLAN_SAVE_ALL, true, false },
+		.form = { PLAN_SAVE_ALL, true, false, false },
 		.probes = 1,
 	};
 

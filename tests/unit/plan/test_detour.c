@@ -43,6 +43,7 @@ static enum plan_refusal detour_of(const uint8_t *code, size_t n, struct plan_fo
 		.window = &w,
 		.buf = BUF,
 		.engine = form.near ? BUF + 0x1000 : ENGINE,
+		.entry = form.near ? BUF + 0x1100 : ENGINE + 0x100,
 		.form = form,
 		.probes = (uint8_t)probes,
 		.site = { 0x1111, 0x2222, 0x3333, 0x4444, 0x5555 },
@@ -76,7 +77,8 @@ static void the_lightest_form_is_exactly_this(void **state)
 		0xe9, 0xbe, 0xff, 0xef, 0xff,                         /* back */
 	};
 
-	assert_int_equal(detour_of(prologue, 5, (struct plan_form){ 0, false, true }, 1), PLAN_OK);
+	assert_int_equal(detour_of(prologue, 5, (struct plan_form){ 0, false, true, false }, 1),
+	                 PLAN_OK);
 	assert_true(d.d.size >= sizeof(exact));
 	assert_memory_equal(d.code, exact, sizeof(exact));
 	assert_int_equal(d.d.jump[0], 0xe9);
@@ -142,7 +144,7 @@ static void every_boundary_of_every_form_is_mapped(void **state)
 	uint32_t saves = 1;
 
 	for (int i = 0; i < 2000; i++) {
-		struct plan_form form = { i == 0 ? PLAN_SAVE_ALL : saves, i & 1, i & 2 };
+		struct plan_form form = { i == 0 ? PLAN_SAVE_ALL : saves, i & 1, i & 2, i & 4 };
 
 		saves = saves * 1664525 + 1013904223;
 		assert_int_equal(detour_of(prologue, 5, form, 7), PLAN_OK);
@@ -181,7 +183,7 @@ static void every_boundary_of_a_counting_entry_is_mapped(void **state)
 static void the_shape_depends_on_the_form_alone(void **state)
 {
 	static const uint8_t other[] = { 0x31, 0xc0, 0x48, 0x8b, 0x05, 0, 0, 0, 0 };
-	struct plan_form form = { PLAN_SAVE_CALL, true, false };
+	struct plan_form form = { PLAN_SAVE_CALL, true, false, false };
 	struct ukp_detour_shape first;
 
 	assert_int_equal(detour_of(prologue, 5, form, 1), PLAN_OK);
@@ -193,7 +195,7 @@ static void the_shape_depends_on_the_form_alone(void **state)
 static void where_the_flow_was_changed_the_map_says_so(void **state)
 {
 	unsigned int moved = 0;
-	struct plan_form form = { PLAN_SAVE_ALL, true, false };
+	struct plan_form form = { PLAN_SAVE_ALL, true, false, false };
 	struct ukp_detour_frame f = { 0 };
 
 	assert_int_equal(detour_of(prologue, 5, form, 1), PLAN_OK);
@@ -208,6 +210,61 @@ static void where_the_flow_was_changed_the_map_says_so(void **state)
 	assert_int_equal(moved, 17);
 }
 
+/*
+ * Where the engine wants a call: each boundary has the sp that decoding gives, and
+ * from the one behind the store to the frame's word on the map says that.
+ */
+static void where_a_function_is_called_in_place_the_map_says_so(void **state)
+{
+	for (int i = 0; i < 8; i++) {
+		struct plan_form form = { i & 4 ? PLAN_SAVE_ALL : 0, i & 1, i & 2, true };
+		unsigned int calls = 0, called = 0, off = 0;
+		ZydisDecodedInstruction z;
+		ZydisDecoder dec;
+		int words = UKP_DETOUR_FRAME / 8;
+		bool stored = false;
+
+		assert_int_equal(detour_of(prologue, 5, form, 3), PLAN_OK);
+		expect_entry_map(0);
+		expect_entry_map(1);
+		ZydisDecoderInit(&dec, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+		for (unsigned int k = 0; k < d.d.npc; k++) {
+			struct ukp_detour_frame f = { 0 };
+
+			if (!(d.pc[k].flags & UKP_PC_CALLS))
+				continue;
+			assert_true(!calls++ || d.pc[k].off == off);
+			off = d.pc[k].off;
+			assert_true(ukp_detour_frame(&d.d, &d.shape, BUF + off, 0x10000, &f));
+			assert_int_equal(f.pc, ADDR);
+			assert_int_equal(f.sp, 0x10000 + 8 * words);
+			assert_int_equal(f.flags, UKP_PC_CALLS | (stored ? UKP_PC_CALLED : 0));
+			called += stored;
+			assert_true(ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(
+				&dec, NULL, d.code + off, d.d.size - off, &z)));
+			if (z.mnemonic == ZYDIS_MNEMONIC_MOV && z.raw.modrm.mod == 2 &&
+			    z.opcode == 0x89) {
+				assert_int_equal(z.raw.disp.value, 8 * words);
+				stored = true;
+			}
+			words = words_after(&z, words);
+			off += z.length;
+		}
+		/* pop %rdi, perhaps popfq and a gap before, lea, jmp *-24(%rsp) */
+		assert_true(calls > 5 && called >= 3 && called <= 5);
+		assert_int_equal(words, 14);
+		assert_memory_equal(d.code + off - 4, "\xff\x64\x24\xe8", 4);
+	}
+}
+
+static void a_detour_without_a_probe_at_its_start_calls_nothing(void **state)
+{
+	struct plan_form form = { PLAN_SAVE_ALL, true, false, true };
+
+	assert_int_equal(detour_of(prologue, 5, form, 2), PLAN_NOT_BOUNDARY);
+	assert_int_equal(detour_of(prologue, 5, form, 1), PLAN_OK);
+}
+
 static void copies_are_mapped_and_run_into_each_other(void **state)
 {
 	/* push %rbp; jne; call *(%rax) */
@@ -215,7 +272,8 @@ static void copies_are_mapped_and_run_into_each_other(void **state)
 	struct ukp_detour_frame f = { 0 };
 	unsigned int at;
 
-	assert_int_equal(detour_of(code, 5, (struct plan_form){ 0, false, true }, 1), PLAN_OK);
+	assert_int_equal(detour_of(code, 5, (struct plan_form){ 0, false, true, false }, 1),
+	                 PLAN_OK);
 	at = d.d.insn[0].copy;
 	assert_int_equal(d.code[at], 0x55);
 	assert_int_equal(d.d.insn[1].copy, at + 1);
@@ -234,7 +292,8 @@ static void copies_are_mapped_and_run_into_each_other(void **state)
 
 static void parked_threads_meet_the_probes_that_are_ahead_of_them(void **state)
 {
-	assert_int_equal(detour_of(prologue, 5, (struct plan_form){ 0, false, true }, 5), PLAN_OK);
+	assert_int_equal(detour_of(prologue, 5, (struct plan_form){ 0, false, true, false }, 5),
+	                 PLAN_OK);
 	assert_int_equal(ukp_detour_park(&d.d, ADDR), ADDR);
 	assert_int_equal(ukp_detour_park(&d.d, ADDR + 1), BUF + d.d.insn[1].copy);
 	assert_int_equal(ukp_detour_park(&d.d, ADDR + 2), 0);
@@ -249,7 +308,8 @@ static void a_thread_in_a_system_call_is_moved_so_that_it_can_be_restarted(void 
 	static const uint8_t code[] = { 0x31, 0xc0, 0x90, 0x0f, 0x05 };
 	uint64_t to;
 
-	assert_int_equal(detour_of(code, 5, (struct plan_form){ 0, false, true }, 1), PLAN_OK);
+	assert_int_equal(detour_of(code, 5, (struct plan_form){ 0, false, true, false }, 1),
+	                 PLAN_OK);
 	to = ukp_detour_park(&d.d, ADDR + 5);
 	assert_int_equal(to, BUF + d.d.insn[2].copy + 2);
 	assert_memory_equal(d.code + (to - BUF) - 2, "\x0f\x05", 2);
@@ -285,6 +345,8 @@ int main(void)
 		cmocka_unit_test(every_boundary_of_a_counting_entry_is_mapped),
 		cmocka_unit_test(the_shape_depends_on_the_form_alone),
 		cmocka_unit_test(where_the_flow_was_changed_the_map_says_so),
+		cmocka_unit_test(where_a_function_is_called_in_place_the_map_says_so),
+		cmocka_unit_test(a_detour_without_a_probe_at_its_start_calls_nothing),
 		cmocka_unit_test(copies_are_mapped_and_run_into_each_other),
 		cmocka_unit_test(parked_threads_meet_the_probes_that_are_ahead_of_them),
 		cmocka_unit_test(a_thread_in_a_system_call_is_moved_so_that_it_can_be_restarted),

@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 
 #include "unit/plan/windows.h"
+#include "wire/ctl.h"
 
 static struct trial t;
 static uint64_t fsbase;
@@ -63,7 +64,7 @@ static void an_engine_sees_the_registers_and_may_go_anywhere(void **state)
 		if (!sequence_make(&s, &t, fsbase))
 			continue;
 		req = some_request(&s, &t);
-		req.form = (struct plan_form){ PLAN_SAVE_ALL, true, false };
+		req.form = (struct plan_form){ PLAN_SAVE_ALL, true, false, false };
 		req.count = NULL;
 		req.engine = (uint64_t)sends;
 		if (plan_detour(&req, &d))
@@ -106,10 +107,94 @@ static void an_engine_sees_the_registers_and_may_go_anywhere(void **state)
 	}
 }
 
+/* A stub's way in, and what is in the frame's word from then on. */
+#define WAY_IN 0x1d00UL /* in the code arena */
+
+static const uint8_t way_in[UKP_STUB_WAY_IN] = { 0x48, 0x8d, 0x64, 0x24, 0x78,
+	                                         0xff, 0x54, 0x24, 0xf8 };
+static uint64_t way;
+static unsigned long called;
+
+__attribute__((target("general-regs-only"), no_sanitize("undefined", "address"), used)) static int
+calls(struct pt_regs *regs, void *site)
+{
+	called++;
+	regs->ss = way;
+	return -1;
+}
+
+/* A form that may call, with an engine that wants to. */
+static bool call_request(const struct sequence *s, struct plan_detour_request *req)
+{
+	*req = some_request(s, &t);
+	req->form = (struct plan_form){ PLAN_SAVE_CALL | (below(2) ? some_saves() : 0), below(2),
+		                        false, true };
+	req->count = NULL;
+	req->probes = 1;
+	req->engine = 0; /* other entries' */
+	req->entry = (uint64_t)calls;
+	way = (t.addr >= HIGH ? HIGH : LOW) + CODE + WAY_IN;
+	poke(way, way_in, sizeof(way_in));
+	return true;
+}
+
+/*
+ * Everything that the function sees but its return address is as if it had been
+ * called, down to the red zone; and that is the stub, wherever it looks.
+ */
+static void what_is_called_in_place_sees_the_stub_and_nothing_else(void **state)
+{
+	static uint8_t data[DATA_SIZE], stack[DATA_SIZE];
+	static struct plan_detour d;
+	static struct outcome a, b;
+	unsigned long run = 0;
+	struct sequence s;
+
+	for (int i = 0; i < 6000; i++) {
+		struct plan_detour_request req;
+		uint64_t stub, word, at;
+
+		if (i % 64 == 0)
+			trial_state(&t);
+		t.addr = (below(2) ? HIGH : LOW) + CODE + 0x400 + below(0x1000);
+		if (!sequence_make(&s, &t, fsbase) || !call_request(&s, &req) ||
+		    plan_detour(&req, &d))
+			continue;
+		at = t.cpu.gpr[4] - STACK;
+		stub = way + UKP_STUB_WAY_IN;
+		memcpy(&word, t.stack + at, 8);
+		memcpy(t.stack + at, &stub, 8);
+		poke(t.addr, s.code, s.w.len);
+		trial_execute(&t, t.addr, &a);
+		memcpy(data, (void *)DATA, DATA_SIZE);
+		memcpy(stack, (void *)STACK, DATA_SIZE);
+		memcpy(t.stack + at, &word, 8);
+		poke(t.addr, d.d.jump, PLAN_JUMP_SIZE);
+		poke(req.buf, d.code, d.d.size);
+		called = 0;
+		trial_execute(&t, t.addr, &b);
+		assert_int_equal(called, 1);
+		assert_true(window_translate(&d, &b));
+		if (memcmp(&a.cpu, &b.cpu, sizeof(a.cpu)) || a.signo != b.signo)
+			assert_true(window_differs(&t, &s, "registers", &a, &b));
+		assert_true(cpu_same_vectors(&a.x, &b.x));
+		window_forgive(&s, &a, stack);
+		window_forgive(&s, &a, (uint8_t *)STACK);
+		assert_memory_equal(data, (void *)DATA, DATA_SIZE);
+		assert_true(window_same_stack(stack, t.cpu.gpr[4], &s));
+		wipe(req.buf, d.d.size);
+		wipe(t.addr, sizeof(s.code));
+		run++;
+	}
+	wipe(way, sizeof(way_in));
+	assert_true(run > 1500);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_engine_sees_the_registers_and_may_go_anywhere),
+		cmocka_unit_test(what_is_called_in_place_sees_the_stub_and_nothing_else),
 	};
 
 	return cmocka_run_group_tests(tests, setup, NULL);

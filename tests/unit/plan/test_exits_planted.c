@@ -159,7 +159,7 @@ static bool plant(struct counted *fn, const struct plan_function *f, uint64_t ad
 	struct plan_detour_request dr = { .addr = addr + p.bias, .engine = (uint64_t)on_probe };
 	struct plan_window win;
 
-	dr.form = (struct plan_form){ PLAN_SAVE_ALL, false, false };
+	dr.form = (struct plan_form){ PLAN_SAVE_ALL, false, false, false };
 	wr.code = code_at(addr, &wr.avail);
 	if (!plan_window(&wr, &win))
 		return false;

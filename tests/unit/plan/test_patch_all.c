@@ -79,7 +79,7 @@ static unsigned int patch(struct patched *p, uint64_t addr)
 		.window = &w,
 		.buf = (uint64_t)p->next,
 		.engine = (uint64_t)count_and_clobber,
-		.form = { addr & 16 ? PLAN_SAVE_CALL : PLAN_SAVE_ALL, addr & 32, false },
+		.form = { addr & 16 ? PLAN_SAVE_CALL : PLAN_SAVE_ALL, addr & 32, false, false },
 		.probes = p->shift ? 0xff : 1,
 	};
 

@@ -300,8 +300,9 @@ static void look_generated(greg_t *r)
 		}
 	}
 	walked.moved += moved;
-	/* The engine has made its mind up, and the code looks what it was: test and jnz. */
-	if (p.moves && p.callee_sp && off < p.size && !moved && run.undecided++ < 2)
+	/* The engine has made its mind up, and the code looks what it was: test, js and jnz. */
+	if (p.moves && p.callee_sp && off < p.size && !moved &&
+	    run.undecided++ < 2u + p.req.form.call)
 		return;
 	expect_state(&c, moved ? "moved" : off < p.size ? "generated" : "elsewhere");
 	if (run.leave && run.steps >= run.leave && moved == p.moves && !p.no_flags)
@@ -598,7 +599,8 @@ static unsigned int constants(void)
 
 	if (p.req.count)
 		return 0;
-	return (p.d.shape.saves & PLAN_SAVE(ip) ? probes : 0) + !p.req.form.near;
+	return (p.d.shape.saves & PLAN_SAVE(ip) ? probes : 0) +
+	       (p.req.form.near ? 0 : 1 + (p.req.form.call && probes > 1));
 }
 
 static void every_byte_of_a_detour_is_told_right(void **state)

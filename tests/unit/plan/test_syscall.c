@@ -110,7 +110,7 @@ static void make_code(void)
 	dr.addr = (uint64_t)text;
 	dr.buf = (uint64_t)buf;
 	dr.engine = (uint64_t)text + 64;
-	dr.form = (struct plan_form){ PLAN_SAVE_CALL, true, false };
+	dr.form = (struct plan_form){ PLAN_SAVE_CALL, true, false, false };
 	assert_int_equal(plan_detour(&dr, &detour), PLAN_OK);
 	memcpy(buf, detour.code, detour.d.size);
 }

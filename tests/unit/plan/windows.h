@@ -76,10 +76,11 @@ static inline struct plan_detour_request some_request(const struct sequence *s,
 		.window = &s->w,
 		.buf = (high ? HIGH : LOW) + DETOURS + below(TEXT_SIZE - PLAN_DETOUR_MAX),
 		.engine = (below(2) ? HIGH : LOW) + CODE + ENGINE,
-		.form = { some_saves(), below(2), false },
+		.form = { some_saves(), below(2), false, below(2) },
 		.probes = (uint8_t)(1 | (below(3) ? 0 : rnd())),
 	};
 
+	req.entry = req.engine;
 	req.form.near = high == (req.engine >= HIGH) && below(2);
 	for (int i = 0; i < UKP_WINDOW_INSNS; i++)
 		req.site[i] = rnd();
