@@ -169,13 +169,16 @@ static const struct ukp_detour *make_detour(struct lib_site *s, unsigned int set
 {
 	static struct plan_detour out; /* under the lock */
 	const struct plan_window *w = &s->window->w;
-	struct plan_detour_request req = { .code = s->window->code,
-		                           .addr = s->addr,
-		                           .window = w,
-		                           .engine = (uint64_t)ukp_lib_jump_hit,
-		                           .form = { .saves = PLAN_SAVE_ALL, .flow = true },
-		                           .probes = (uint8_t)(1 | set << 1),
-		                           .buf = s->addr + AWAY };
+	struct plan_detour_request req = {
+		.code = s->window->code,
+		.addr = s->addr,
+		.window = w,
+		.engine = (uint64_t)ukp_lib_jump_hit,
+		.entry = (uint64_t)ukp_lib_jump_entry,
+		.form = { .saves = PLAN_SAVE_ALL, .flow = true, .call = true },
+		.probes = (uint8_t)(1 | set << 1),
+		.buf = s->addr + AWAY
+	};
 	struct err err = ERR_INIT;
 	unsigned int i;
 

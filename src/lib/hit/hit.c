@@ -10,6 +10,7 @@
  * the program expects.
  */
 #include "engine/arch.h"
+#include "engine/rethook.h"
 #include "lib/hit/guard.h"
 
 struct lib_arena *ukp_lib_arenas;
@@ -323,4 +324,13 @@ __attribute__((force_align_arg_pointer)) int ukp_lib_jump_hit(struct pt_regs *re
 	*error = saved;
 	guard_leave(b, 0);
 	return flow;
+}
+
+__attribute__((force_align_arg_pointer)) int ukp_lib_jump_entry(struct pt_regs *regs,
+                                                                struct ukp_site *site)
+{
+	const uint64_t before = *(volatile uint64_t *)regs->sp;
+	int flow = ukp_lib_jump_hit(regs, site);
+
+	return flow ? 1 : ukp_rethook_call(ukp_lib_ctl, regs, before);
 }

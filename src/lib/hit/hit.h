@@ -170,6 +170,8 @@ void ukp_post_entry(void);
  * has no time and CPU, which would take longer than all else: see hit_time().
  */
 int ukp_lib_jump_hit(struct pt_regs *regs, struct ukp_site *site);
+/* The same at a function's entry, where calls may be followed: see ukp_detour_entry(). */
+int ukp_lib_jump_entry(struct pt_regs *regs, struct ukp_site *site);
 /* Before a call is followed. */
 void hit_time(struct ukp_hit *hit);
 
