@@ -203,7 +203,11 @@ static bool stack_needs_us(struct leave *l, uint64_t sp)
 	return needs;
 }
 
-/* A trap that is raised but not delivered needs our handler, too: without it, it kills. */
+/*
+ * A trap that is raised but not delivered needs our handler, too: without it, it
+ * kills.  Where we stay it has not entered the engine yet, and will find there what
+ * has been published until then.
+ */
 bool leave_inside(struct leave *l, size_t i)
 {
 	struct user_regs_struct regs = inject_thread_at(l->inject, i)->regs;
@@ -215,7 +219,8 @@ bool leave_inside(struct leave *l, size_t i)
 		inject_set_regs(l->inject, i, &regs);
 	}
 	return in_agent(l, pc) || (l->stay ? in_entry(l, pc) : in_slots(l, pc)) ||
-	       stack_needs_us(l, sp) || inject_pending(l->inject, i, UKP_SIGTRAP, UKP_SI_KERNEL);
+	       stack_needs_us(l, sp) ||
+	       (!l->stay && inject_pending(l->inject, i, UKP_SIGTRAP, UKP_SI_KERNEL));
 }
 
 bool leave_busy(struct leave *l)
