@@ -6,10 +6,16 @@
  * taken back.  No result is wrong, and no call is counted twice or not at all.
  */
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <time.h>
 
 #include "scenario.h"
+
+#ifndef sigev_notify_thread_id
+#define sigev_notify_thread_id _sigev_un._tid
+#endif
 
 enum { THREADS = 8, FORMS = 3, BYTES = 4, PLACES = 2, COPIES = 10 };
 enum { WINDOWS = FORMS * BYTES * PLACES * COPIES };
@@ -44,7 +50,7 @@ extern const toggled_fn toggled[WINDOWS];
 static struct kprobe kp[WINDOWS];
 static unsigned long hits[WINDOWS], from_signal[WINDOWS];
 static unsigned long calls[THREADS][WINDOWS];
-static unsigned long toggles;
+static unsigned long toggles, signals;
 static int stop;
 
 static int pre(struct kprobe *p, struct pt_regs *regs)
@@ -59,9 +65,27 @@ static void call(unsigned int i, unsigned long x)
 		abort();
 }
 
+/*
+ * A thousand times a second, for each thread by the clock: a timer of CPU time fires
+ * with the kernel's tick, and one of the process would wait for whichever thread it
+ * has chosen.
+ */
+static timer_t profile(void)
+{
+	struct sigevent ev = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGPROF };
+	struct itimerspec every = { { 0, 1000000 }, { 0, 1000000 } };
+	timer_t timer;
+
+	ev.sigev_notify_thread_id = syscall(SYS_gettid);
+	if (timer_create(CLOCK_MONOTONIC, &ev, &timer) || timer_settime(timer, 0, &every, NULL))
+		abort();
+	return timer;
+}
+
 static void *run(void *arg)
 {
 	unsigned long *n = arg, x = 0;
+	timer_t timer = profile();
 	unsigned int i;
 
 	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED))
@@ -69,6 +93,7 @@ static void *run(void *arg)
 			call(i, x);
 			n[i]++;
 		}
+	timer_delete(timer);
 	return NULL;
 }
 
@@ -80,51 +105,34 @@ static void on_profile(int sig)
 
 	call(i, 7);
 	__atomic_fetch_add(&from_signal[i], 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&signals, 1, __ATOMIC_RELAXED);
 	errno = saved;
 }
 
 static pthread_t thread[THREADS];
-static timer_t timer;
 
-/* A thousand times a second, in turn to the threads that don't block it: not to this one. */
 static void start(void)
 {
-	struct sigevent ev = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGPROF };
-	struct itimerspec every = { { 0, 1000000 }, { 0, 1000000 } };
-	sigset_t set;
 	unsigned int i;
 
 	memset(hits, 0, sizeof(hits));
 	memset(calls, 0, sizeof(calls));
 	memset(from_signal, 0, sizeof(from_signal));
 	stop = 0;
+	signals = 0;
 	for (i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_create(&thread[i], NULL, run, calls[i]), 0);
-	sigemptyset(&set);
-	sigaddset(&set, SIGPROF);
-	pthread_sigmask(SIG_BLOCK, &set, NULL);
-	assert_int_equal(timer_create(CLOCK_MONOTONIC, &ev, &timer), 0);
-	assert_int_equal(timer_settime(timer, 0, &every, NULL), 0);
+	while (!__atomic_load_n(&signals, __ATOMIC_RELAXED))
+		sched_yield();
 }
 
 static void finish(void)
 {
-	sigset_t set;
 	unsigned int i;
 
-	/* While they run there is somebody to take what is on its way. */
-	timer_delete(timer);
-	sigpending(&set);
-	while (sigismember(&set, SIGPROF)) {
-		sched_yield();
-		sigpending(&set);
-	}
 	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
 	for (i = 0; i < THREADS; i++)
 		pthread_join(thread[i], NULL);
-	sigemptyset(&set);
-	sigaddset(&set, SIGPROF);
-	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 }
 
 static unsigned long called(unsigned int i)
@@ -177,18 +185,19 @@ static double since(const struct timespec *from)
 static void report(const char *what, const unsigned long by_form[FORMS],
                    const struct timespec *from)
 {
-	unsigned long all = 0, counted = 0, sig = 0, missed = 0;
+	unsigned long all = 0, counted = 0, missed = 0;
+	double s = since(from);
 
 	for (unsigned int i = 0; i < WINDOWS; i++) {
 		all += called(i);
 		counted += hits[i];
-		sig += from_signal[i];
 		missed += kp[i].nmissed;
 	}
 	print_message(
 		"%s: %lu + %lu + %lu jumps (1, 2, 3 instructions) in %.1f s; %lu calls, %lu of "
-		"them from SIGPROF, %lu counted, %lu nested\n",
-		what, by_form[0], by_form[1], by_form[2], since(from), all, sig, counted, missed);
+		"them from SIGPROF (%.0f/s), %lu counted, %lu nested\n",
+		what, by_form[0], by_form[1], by_form[2], s, all, signals, (double)signals / s,
+		counted, missed);
 }
 
 /* The probes are there all the time, as breakpoints or as jumps: every call counts. */

@@ -1,48 +1,57 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * straddle THREADS: functions whose first five bytes cross a cache line or a
- * page, as one instruction or as several, called by so many threads as fast as
- * they can, and by the handler of a SIGPROF that comes a thousand times a second.
- * Each result is checked.
+ * page, 1 to 4 of them before it, as one instruction or as several.  So many
+ * threads call them as fast as they can, each interrupted a thousand times a second
+ * by a SIGPROF whose handler calls them too.  Each result is checked.
  *
- * Says "ready"; "go" starts that and says "running"; "mark N" calls mark() so
- * often and says "marked"; "stop" ends the threads and says how often each
- * function was called, and how many results were wrong.
+ * Says "ready"; "go" starts that and says "running" when the first signal has come;
+ * "mark N" calls each mark_... so often and says "marked"; "stop" ends the threads and
+ * says how often each win_... was called, how many signals came in how many
+ * milliseconds, and how many results were wrong.
  */
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/time.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
+
+#ifndef sigev_notify_thread_id
+#define sigev_notify_thread_id _sigev_un._tid
+#endif
 
 /*
  * x + 0x1001: from OFF bytes before a boundary on.  In each, an "add" behind the
  * window is where calls can be counted whatever happens to the window.
  */
 __asm__(".text\n"
-        ".macro single name, bound, off\n"
+        ".macro start name, bound, off\n"
         ".balign 4096, 0xcc\n"
         ".skip \\bound - \\off, 0xcc\n"
         ".globl \\name\n"
         ".type \\name, @function\n"
         "\\name:\n"
         ".cfi_startproc\n"
-        "	lea	0x1000(%rdi), %rax\n"
-        "\\name\\()_add:\n"
-        "	add	$1, %rax\n"
+        ".endm\n"
+        ".macro finish name\n"
         "	ret\n"
         ".cfi_endproc\n"
         ".size \\name, . - \\name\n"
+        ".pushsection .data.rel.ro\n"
+        ".quad \\name\n"
+        ".popsection\n"
+        ".endm\n"
+        ".macro single name, bound, off\n"
+        "	start \\name, \\bound, \\off\n"
+        "	lea	0x1000(%rdi), %rax\n"
+        "	add	$1, %rax\n"
+        "	finish \\name\n"
         ".endm\n"
         ".macro several name, bound, off\n"
-        ".balign 4096, 0xcc\n"
-        ".skip \\bound - \\off, 0xcc\n"
-        ".globl \\name\n"
-        ".type \\name, @function\n"
-        "\\name:\n"
-        ".cfi_startproc\n"
+        "	start \\name, \\bound, \\off\n"
         "	push	%rbx\n"
         ".cfi_adjust_cfa_offset 8\n"
         ".cfi_rel_offset rbx, 0\n"
@@ -52,104 +61,145 @@ __asm__(".text\n"
         "	pop	%rbx\n"
         ".cfi_adjust_cfa_offset -8\n"
         ".cfi_restore rbx\n"
-        "	ret\n"
-        ".cfi_endproc\n"
-        ".size \\name, . - \\name\n"
+        "	finish \\name\n"
         ".endm\n"
-        "single line_one, 256, 3\n"
-        "several line_many, 256, 2\n"
-        "single page_one, 4096, 3\n"
-        "several page_many, 4096, 2\n"
-        "several mark, 4096, 3\n"
+        ".pushsection .data.rel.ro, \"aw\"\n"
+        ".balign 8\n"
+        ".globl windows\n"
+        "windows:\n"
+        ".popsection\n"
+        ".irp off, 1, 2, 3, 4\n"
+        "	single win_line_\\off\\()_one, 256, \\off\n"
+        "	several win_line_\\off\\()_many, 256, \\off\n"
+        "	single win_page_\\off\\()_one, 4096, \\off\n"
+        "	several win_page_\\off\\()_many, 4096, \\off\n"
+        ".endr\n"
+        ".pushsection .data.rel.ro\n"
+        ".globl marks\n"
+        "marks:\n"
+        ".popsection\n"
+        "single mark_line_one, 256, 3\n"
+        "several mark_line_many, 256, 2\n"
+        "single mark_page_one, 4096, 1\n"
+        "several mark_page_many, 4096, 3\n"
         ".balign 4096, 0xcc\n");
-long line_one(long x);
-long line_many(long x);
-long page_one(long x);
-long page_many(long x);
-long mark(long x);
 
-#define NR 4
-#define TURN 500
+#define NR 16
+#define MARKS 4
+#define TURN 125
 #define REST_US 1000
-static long (*const fn[NR])(long) = { line_one, line_many, page_one, page_many };
-static const char *const name[NR] = { "line_one", "line_many", "page_one", "page_many" };
+#define HZ 1000
+#define AT_ONCE 4 /* by a signal */
 
-static unsigned long calls[NR], wrong;
+typedef long (*window_fn)(long x);
+extern const window_fn windows[NR], marks[MARKS];
+
+static unsigned long calls[NR], signals, wrong;
 static volatile int stop;
 
-static void call(unsigned int i, long x, unsigned long *count)
+static void call(window_fn fn, long x)
 {
-	if (fn[i](x) != x + 0x1001)
+	if (fn(x) != x + 0x1001)
 		__atomic_fetch_add(&wrong, 1, __ATOMIC_RELAXED);
-	++*count;
+}
+
+static void on_prof(int sig)
+{
+	unsigned long n = __atomic_fetch_add(&signals, 1, __ATOMIC_RELAXED);
+	unsigned int i;
+
+	for (n *= AT_ONCE, i = 0; i < AT_ONCE; i++, n++) {
+		call(windows[n % NR], sig + i);
+		__atomic_fetch_add(&calls[n % NR], 1, __ATOMIC_RELAXED);
+	}
+}
+
+/*
+ * One a thread, by the clock: a timer of CPU time fires with the kernel's tick, and
+ * one of the process would wait for whichever thread it has chosen.
+ */
+static timer_t profile(void)
+{
+	struct sigevent ev = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGPROF };
+	struct itimerspec every = { { 0, 1000000000 / HZ }, { 0, 1000000000 / HZ } };
+	timer_t timer;
+
+	ev.sigev_notify_thread_id = syscall(SYS_gettid);
+	if (timer_create(CLOCK_MONOTONIC, &ev, &timer) || timer_settime(timer, 0, &every, NULL))
+		abort();
+	return timer;
 }
 
 static void *run(void *arg)
 {
 	unsigned long mine[NR] = { 0 };
+	timer_t timer = profile();
 	unsigned int i;
 	long x;
 
 	for (x = 0; !stop; x++) {
-		for (i = 0; i < NR; i++)
-			call(i, x, &mine[i]);
+		for (i = 0; i < NR; i++) {
+			call(windows[i], x);
+			mine[i]++;
+		}
 		/* They are more than there are CPUs: none waits for its turn for long. */
 		if (x % TURN == 0)
 			usleep(REST_US);
 	}
+	timer_delete(timer);
 	for (i = 0; i < NR; i++)
 		__atomic_fetch_add(&calls[i], mine[i], __ATOMIC_RELAXED);
 	return NULL;
 }
 
-static void on_prof(int sig)
+static unsigned long now_ms(void)
 {
-	unsigned long mine = 0;
-	unsigned int i;
+	struct timespec ts;
 
-	for (i = 0; i < NR; i++) {
-		call(i, sig + i, &mine);
-		__atomic_fetch_add(&calls[i], 1, __ATOMIC_RELAXED);
-	}
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000ul + ts.tv_nsec / 1000000;
 }
 
-static void timer(long us)
+static void report(unsigned long ms)
 {
-	struct itimerval it = { { 0, us }, { 0, us } };
+	static const char *const at[] = { "line", "page" }, *const form[] = { "one", "many" };
+	unsigned int i;
 
-	setitimer(ITIMER_PROF, &it, NULL);
+	for (i = 0; i < NR; i++)
+		printf("win_%s_%u_%s %lu\n", at[i / 2 % 2], i / 4 + 1, form[i % 2], calls[i]);
+	printf("signals %lu\nms %lu\nwrong %lu\n", signals, ms, wrong);
 }
 
 int main(int argc, char **argv)
 {
 	struct sigaction sa = { .sa_handler = on_prof, .sa_flags = SA_RESTART };
 	unsigned int n = strtoul(argv[1], NULL, 0), i;
+	unsigned long begun = 0;
 	pthread_t t[64];
 	char line[64];
-	long k, marks;
+	long k, times;
 
 	sigaction(SIGPROF, &sa, NULL);
 	printf("ready\n");
 	fflush(stdout);
 	while (fgets(line, sizeof(line), stdin)) {
-		if (sscanf(line, "mark %ld", &marks) == 1) {
-			for (k = 0; k < marks; k++)
-				if (mark(k) != k + 0x1001)
-					__atomic_fetch_add(&wrong, 1, __ATOMIC_RELAXED);
+		if (sscanf(line, "mark %ld", &times) == 1) {
+			for (k = 0; k < times; k++)
+				for (i = 0; i < MARKS; i++)
+					call(marks[i], k);
 			printf("marked\n");
 		} else if (!strcmp(line, "go\n")) {
+			begun = now_ms();
 			for (i = 0; i < n && i < 64; i++)
 				pthread_create(&t[i], NULL, run, NULL);
-			timer(1000);
+			while (!__atomic_load_n(&signals, __ATOMIC_RELAXED))
+				usleep(REST_US);
 			printf("running\n");
 		} else if (!strcmp(line, "stop\n")) {
-			timer(0);
 			stop = 1;
-			for (i = 0; i < n; i++)
+			for (i = 0; i < n && i < 64; i++)
 				pthread_join(t[i], NULL);
-			for (i = 0; i < NR; i++)
-				printf("%s %lu\n", name[i], calls[i]);
-			printf("wrong %lu\ndone\n", wrong);
+			report(now_ms() - begun);
 		}
 		fflush(stdout);
 	}

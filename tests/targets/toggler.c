@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * toggler PROGRAM THREADS TOGGLES EVERY [SECONDS]: plants and removes a probe in straddle
- * so often, from outside, while it runs.  Counting probes that stay behind the
- * windows must come to the program's own counts; a probe that is toggled on
- * mark() must see each call that is asked for while it is in.  Every so often a
- * probe stays until the list says that it is a jump.  It ends after SECONDS with
- * what it has come to.
+ * toggler PROGRAM THREADS JUMPS [SECONDS]: plants and removes probes in straddle, from
+ * outside, while it runs: all its windows by one definition, or one of them, until
+ * so many jumps have been seen in and were taken out again; in between some rounds go
+ * before their jumps can be there.  Counting probes that stay behind the windows
+ * must come to the program's own counts; probes on mark_...() must see each call that
+ * is asked for while they are in.  It ends after SECONDS with what it has come to.
  */
 #include <limits.h>
 #include <signal.h>
@@ -20,29 +20,42 @@
 
 #include "ukprobes/session.h"
 
-#define NR 4
-#define MARKS 25
+#define NR 16
+#define NR_MARKS 4
+#define CALLS 25
 #define PATIENCE 60 /* s, for jumps */
+#define LOOK_US 5000
 
-static const char *const stays[NR] = { "p:s0 line_one+7", "p:s1 line_many+11", "p:s2 page_one+7",
-	                               "p:s3 page_many+11" };
-static const char *const name[NR] = { "line_one", "line_many", "page_one", "page_many" };
-static const char *const toggled[] = {
-	"p:t line_one",          "p:t line_many",        "p:t page_one",
-	"p:t page_many",         "p:t line_many+1",      "p:t page_many+1",
-	"r:t line_many $retval", "r:t page_one $retval", "p:t page_many $arg1",
+/* What is toggled: so many windows, seen in the list by their offset. */
+static const struct kind {
+	const char *text;
+	unsigned int windows;
+	const char *at;
+	bool stat, marks;
+} kinds[] = {
+	{ "f:t win_*", NR, "+0x0 ", .stat = true },
+	{ "f:m mark_*", NR_MARKS, "+0x0 ", .stat = true, .marks = true },
+	{ "f:t win_*", NR, "+0x0 " },
+	{ "f:m mark_*%return $retval", NR_MARKS, "+0x0 ", .marks = true },
+	{ "p:t win_*+*", NR, "+0x0 ", .stat = true },
+	{ "r:t win_page_3_many $retval", 1, "+0x0 " },
+	{ "f:t win_*%return", NR, "+0x0 ", .stat = true },
+	{ "p:m mark_page_one $arg1", 1, "+0x0 ", .marks = true },
+	{ "p:t win_line_2_many+1", 1, "+0x1 " },
+	{ "f:m mark_*", NR_MARKS, "+0x0 ", .marks = true },
 };
+#define NR_KINDS (sizeof(kinds) / sizeof(*kinds))
 
 static FILE *to, *from;
 static pid_t target;
-static unsigned long toggles;
+static unsigned long rounds, toggles, jumps;
 
 __attribute__((noreturn, format(printf, 1, 2))) static void die(const char *fmt, ...)
 {
 	va_list ap;
 
 	va_start(ap, fmt);
-	printf("after %lu toggles: ", toggles);
+	printf("after %lu rounds: ", rounds);
 	vprintf(fmt, ap);
 	va_end(ap);
 	printf("\n");
@@ -89,9 +102,17 @@ static void say(const char *line)
 	fflush(to);
 }
 
+/* Of the events of one probe. */
+struct seen {
+	unsigned int id;
+	unsigned long records;
+};
+
 static int count_record(const struct ukp_record *r, void *arg)
 {
-	++*(unsigned long *)arg;
+	struct seen *seen = arg;
+
+	seen->records += r->event->id == seen->id;
 	return 0;
 }
 
@@ -101,61 +122,87 @@ static void need(struct ukp_session *s, int ret, const char *what)
 		die("%s: %s", what, ukp_session_error(s));
 }
 
-/* Is there a line of the list with this name and a jump? */
-static bool is_jump(const char *place)
+/* How many places at this offset are jumps. */
+static unsigned int jumps_at(const char *at)
 {
 	char *text = NULL, *line, *save = NULL;
+	unsigned int found = 0;
 	const char *why;
 	size_t len;
-	bool found = false;
 	FILE *f = open_memstream(&text, &len);
 
 	if (!f || ukp_list(target, f, &why))
 		die("no list: %s", why);
 	fclose(f);
 	for (line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
-		found |= strstr(line, place) && strstr(line, "[OPTIMIZED]");
+		found += strstr(line, at) && strstr(line, "[OPTIMIZED]");
 	free(text);
 	return found;
 }
 
-static void await_jump(const char *place)
+static void await_jumps(const struct kind *k)
 {
 	time_t end = time(NULL) + PATIENCE;
 
-	while (!is_jump(place)) {
+	while (jumps_at(k->at) < k->windows) {
 		if (time(NULL) > end)
-			die("no jump comes at %s", place);
-		usleep(10000);
+			die("%s: %u of %u jumps come", k->text, jumps_at(k->at), k->windows);
+		usleep(LOOK_US);
 	}
+	jumps += k->windows;
+}
+
+static int each_is_exact(const struct ukp_place_hits *place, void *arg)
+{
+	if (place->hits != CALLS)
+		die("%#lx: %lu hits, %d calls", place->addr, place->hits, CALLS);
+	++*(unsigned int *)arg;
+	return 0;
 }
 
 /* What it counted is what it recorded and missed; all that came are read meanwhile. */
-static void toggle(struct ukp_session *s, const char *text, const char *jump, bool marks)
+static void check(struct ukp_session *s, const struct kind *k, unsigned int id)
 {
-	unsigned long records = 0;
+	struct seen seen = { .id = id };
 	struct ukp_counts c;
+	unsigned int places = 0;
+
+	if (k->stat) {
+		if (k->marks)
+			ukp_session_stat(s, id, each_is_exact, &places);
+		if (k->marks && places != k->windows)
+			die("%s: %u places", k->text, places);
+		return;
+	}
+	while (ukp_session_read(s, count_record, &seen, 0) > 0)
+		;
+	need(s, ukp_session_counts(s, id, &c), "counts");
+	if (c.hits != c.records + c.misses)
+		die("%s: %lu hits, %lu records, %lu misses", k->text, c.hits, c.records, c.misses);
+	if (k->marks && (c.hits != CALLS * k->windows || c.misses || seen.records != c.records))
+		die("%s: %lu hits, %lu records, %lu of them seen, %u calls", k->text, c.hits,
+		    c.records, seen.records, CALLS * k->windows);
+}
+
+static void toggle(struct ukp_session *s, const struct kind *k, bool wait)
+{
 	unsigned int id;
 	char line[32];
 
-	toggles++;
-	need(s, ukp_session_add(s, text, &id), text);
-	need(s, ukp_session_start(s), text);
-	if (jump)
-		await_jump(jump);
-	if (marks) {
-		snprintf(line, sizeof(line), "mark %d", MARKS);
+	rounds++;
+	toggles += k->windows;
+	need(s, k->stat ? ukp_session_add_stat(s, k->text, &id) : ukp_session_add(s, k->text, &id),
+	     k->text);
+	need(s, ukp_session_start(s), k->text);
+	if (wait)
+		await_jumps(k);
+	if (k->marks) {
+		snprintf(line, sizeof(line), "mark %d", CALLS);
 		say(line);
 		await("marked");
 	}
 	need(s, ukp_session_remove(s, id), "remove");
-	while (ukp_session_read(s, count_record, &records, 0) > 0)
-		;
-	need(s, ukp_session_counts(s, id, &c), "counts");
-	if (c.hits != c.records + c.misses)
-		die("%s: %lu hits, %lu records, %lu misses", text, c.hits, c.records, c.misses);
-	if (marks && (c.hits != MARKS || records < MARKS))
-		die("%s: %lu hits, %lu records seen, %d calls", text, c.hits, records, MARKS);
+	check(s, k, id);
 }
 
 static int add_hits(const struct ukp_place_hits *place, void *arg)
@@ -164,20 +211,45 @@ static int add_hits(const struct ukp_place_hits *place, void *arg)
 	return 0;
 }
 
+static void name_of(unsigned int i, char *name, size_t len)
+{
+	snprintf(name, len, "win_%s_%u_%s", i / 2 % 2 ? "page" : "line", i / 4 + 1,
+	         i % 2 ? "many" : "one");
+}
+
+/* They count from before the first call that the program counts. */
+static void stay(struct ukp_session *s, unsigned int id[NR])
+{
+	char name[32], text[64];
+	unsigned int i;
+
+	for (i = 0; i < NR; i++) {
+		name_of(i, name, sizeof(name));
+		snprintf(text, sizeof(text), "p:s%u %s+%d", i, name, i % 2 ? 11 : 7);
+		need(s, ukp_session_add_stat(s, text, &id[i]), text);
+	}
+	need(s, ukp_session_start(s), "start");
+}
+
 static void compare(struct ukp_session *s, const unsigned int id[NR])
 {
-	unsigned long hits, calls;
+	unsigned long hits, calls, signals, ms;
 	unsigned int i;
+	char name[32];
 
 	say("stop");
 	for (i = 0; i < NR; i++) {
-		calls = await(name[i]);
+		name_of(i, name, sizeof(name));
+		calls = await(name);
 		hits = 0;
 		ukp_session_stat(s, id[i], add_hits, &hits);
 		if (hits != calls)
-			die("%s: %lu hits, %lu calls", name[i], hits, calls);
-		printf("%s %lu\n", name[i], calls);
+			die("%s: %lu hits, %lu calls", name, hits, calls);
+		printf("%s %lu\n", name, calls);
 	}
+	signals = await("signals");
+	ms = await("ms");
+	printf("signals %lu\n%lu signals a second\n", signals, signals * 1000 / (ms + 1));
 	calls = await("wrong");
 	if (calls)
 		die("%lu results are wrong", calls);
@@ -185,49 +257,33 @@ static void compare(struct ukp_session *s, const unsigned int id[NR])
 
 int main(int argc, char **argv)
 {
-	unsigned long i, n = strtoul(argv[3], NULL, 0), every = strtoul(argv[4], NULL, 0);
-	unsigned long jumps = 0, kinds = sizeof(toggled) / sizeof(*toggled);
-	struct ukp_session *stay, *s;
-	unsigned int id[NR], k;
+	unsigned long n = strtoul(argv[3], NULL, 0);
+	struct ukp_session *stays, *s;
+	unsigned int id[NR];
 	const char *why;
-	time_t end = argc > 5 ? time(NULL) + atol(argv[5]) : 0;
-	char place[64];
+	time_t end = argc > 4 ? time(NULL) + atol(argv[4]) : 0;
 
 	start(argv[1], argv[2]);
 	await("ready");
-	if (ukp_session_open(&stay, target))
-		die("%s", ukp_session_error(stay));
-	for (k = 0; k < NR; k++)
-		need(stay, ukp_session_add_stat(stay, stays[k], &id[k]), stays[k]);
-	/* They count from before the first call that the program counts. */
-	need(stay, ukp_session_start(stay), "start");
+	if (ukp_session_open(&stays, target))
+		die("%s", ukp_session_error(stays));
+	stay(stays, id);
 	say("go");
 	await("running");
 	if (ukp_session_open(&s, target))
 		die("%s", ukp_session_error(s));
-	for (i = 0; i < n && (!end || time(NULL) < end); i++) {
-		const char *text = toggled[i % kinds];
-		bool wait = every && i % every == 0;
-
-		if (i % 4 == 3) {
-			toggle(s, i % 8 == 3 ? "p:m mark" : "r:m mark $retval", NULL, true);
-			continue;
-		}
-		snprintf(place, sizeof(place), "%s+0x0", name[i % NR]);
-		if (wait) {
-			snprintf(place, sizeof(place), "%.*s+0x0", (int)strcspn(text + 4, "+ "),
-			         text + 4);
-			jumps += !strchr(text + 4, '+');
-		}
-		toggle(s, text, wait && !strchr(text + 4, '+') ? place : NULL, false);
+	/* Each kind with its jumps, and after it the next one without. */
+	while (jumps < n && (!end || time(NULL) < end)) {
+		toggle(s, &kinds[rounds / 2 % NR_KINDS], true);
+		toggle(s, &kinds[(rounds / 2 + 3) % NR_KINDS], false);
 	}
-	compare(stay, id);
+	compare(stays, id);
 	ukp_session_close(s);
-	ukp_session_close(stay);
+	ukp_session_close(stays);
 	if (ukp_verify(target, stdout, &why))
 		die("verify: %s", why);
 	fclose(to);
 	waitpid(target, NULL, 0);
-	printf("%lu toggles, %lu waited for their jump\n", toggles, jumps);
+	printf("%lu jumps came and went, %lu toggles in %lu rounds\n", jumps, toggles, rounds);
 	return 0;
 }
