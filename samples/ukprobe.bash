@@ -31,11 +31,15 @@ _ukprobe()
 	-n | --count | --for)
 		return
 		;;
+	--ret)
+		COMPREPLY=($(compgen -W "auto exit slot" -- "$cur"))
+		return
+		;;
 	esac
 	case ${COMP_WORDS[1]} in
-	trace) options="--pid --count --for --strict --output --help" ;;
-	latency) options="--pid --for --json --output --help" ;;
-	stat) options="--pid --for --strict --json --output --help" ;;
+	trace) options="--pid --count --for --ret --strict --output --help" ;;
+	latency) options="--pid --for --ret --json --output --help" ;;
+	stat) options="--pid --for --ret --strict --json --output --help" ;;
 	help) options=$commands ;;
 	*) options="--pid --help" ;;
 	esac

@@ -119,6 +119,18 @@ int ukp_session_add(struct ukp_session *s, const char *definition, unsigned int 
 void ukp_session_set_strict(struct ukp_session *s, bool strict);
 const char *ukp_session_refused(struct ukp_session *s);
 /*
+ * What catches the returns of functions, of definitions that are added from now
+ * on.  AUTO: what is best for each function.  One that can't be right for a
+ * function refuses it.  ukp_list() says which each probe has, and why.
+ */
+enum ukp_ret {
+	UKP_RET_AUTO,
+	UKP_RET_EXIT, /* probes at the exits; the stack stays as it is */
+	UKP_RET_CALL, /* not there yet */
+	UKP_RET_SLOT, /* the return address is replaced, as the kernel does */
+};
+void ukp_session_set_ret(struct ukp_session *s, enum ukp_ret how);
+/*
  * Add a definition of which hits are counted by place, in the target, and
  * nothing is recorded: p, f or r without arguments, of one place or many.  Of
  * returns, ukp_session_counts() has the calls as hits, those that returned as

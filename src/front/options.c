@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ukprobes/session.h"
+
 /* Where one sentence about a failure goes. */
 struct why {
 	const struct command *c;
@@ -17,7 +19,7 @@ struct why {
 	size_t size;
 };
 
-enum { OPT_FOR = 256, OPT_JSON, OPT_STRICT };
+enum { OPT_FOR = 256, OPT_JSON, OPT_STRICT, OPT_RET };
 
 static const struct {
 	struct option o;
@@ -30,6 +32,7 @@ static const struct {
 	{ { "output", required_argument, NULL, 'o' }, TAKES_OUTPUT },
 	{ { "json", no_argument, NULL, OPT_JSON }, TAKES_JSON },
 	{ { "strict", no_argument, NULL, OPT_STRICT }, TAKES_STRICT },
+	{ { "ret", required_argument, NULL, OPT_RET }, TAKES_RET },
 };
 #define NR_ALL (sizeof(all) / sizeof(all[0]))
 
@@ -103,6 +106,23 @@ static int set_for(struct options *o, const char *s, struct why *w)
 	return 0;
 }
 
+static int set_ret(struct options *o, const char *s, struct why *w)
+{
+	static const char *const how[] = {
+		[UKP_RET_AUTO] = "auto",
+		[UKP_RET_EXIT] = "exit",
+		[UKP_RET_CALL] = "call",
+		[UKP_RET_SLOT] = "slot",
+	};
+
+	for (uint8_t i = 0; i < sizeof(how) / sizeof(how[0]); i++)
+		if (!strcmp(s, how[i])) {
+			o->ret = i;
+			return 0;
+		}
+	return refuse(w, "'%s' catches no returns; --ret takes auto, exit, call or slot", s);
+}
+
 static int set_option(struct options *o, int c, const char *arg, struct why *w)
 {
 	switch (c) {
@@ -124,6 +144,8 @@ static int set_option(struct options *o, int c, const char *arg, struct why *w)
 	case OPT_STRICT:
 		o->strict = true;
 		return 0;
+	case OPT_RET:
+		return set_ret(o, arg, w);
 	}
 	return 0;
 }

@@ -19,6 +19,7 @@ enum {
 	TAKES_OUTPUT = 1 << 5,
 	TAKES_JSON = 1 << 6,
 	TAKES_STRICT = 1 << 7,
+	TAKES_RET = 1 << 8,
 };
 
 struct options {
@@ -29,6 +30,7 @@ struct options {
 	const char *output; /* NULL: standard output */
 	bool json;
 	bool strict;  /* refuse a definition of which one place is refused */
+	uint8_t ret;  /* enum ukp_ret */
 	bool help;    /* print the usage, do nothing else */
 	char **words; /* definitions, functions, GLOB */
 	unsigned int nr_words;

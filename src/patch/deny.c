@@ -277,15 +277,14 @@ const char *deny_module(struct sym_proc *p, struct sym_module *m)
 	struct sym_symbol s;
 
 	if (sym_module_is_go(m) || sym_lookup(p, m, "runtime.morestack", &s, 1))
-		return "Go checks and moves return addresses: return probes there need exit sites, "
-		       "which come later";
+		return "Go checks and moves return addresses: return probes there need exit sites";
 	if (sym_lookup(p, m, "JNI_CreateJavaVM", &s, 1))
 		return "the JVM walks its stacks by return addresses: return probes there need "
-		       "exit sites, which come later; its functions can be probed at their entry";
+		       "exit sites; its functions can be probed at their entry";
 	if (sym_lookup(p, sym_module_is_exe(m) ? NULL : m, v8, &s, 1) ||
 	    ends_with(sym_module_name(m), ".node"))
 		return "V8 walks its stacks by return addresses: return probes there need exit "
-		       "sites, which come later; functions can be probed at their entry";
+		       "sites; functions can be probed at their entry";
 	return NULL;
 }
 

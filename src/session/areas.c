@@ -247,6 +247,16 @@ int target_bring(struct target *t, struct err *err)
 	return ret;
 }
 
+uint64_t target_frames(const struct target *t, struct ukp_frames *head)
+{
+	struct ukp_objpool pool;
+	struct ukp_priv priv;
+
+	area_layout(&priv, &pool, AREA_INSTANCES);
+	area_frames(&priv, head, AREA_FRAMES);
+	return t->own.priv + priv.off_frames;
+}
+
 /* The page that fork wipes, and the instances with their pool. */
 static int fill_priv(struct target *t)
 {

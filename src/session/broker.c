@@ -163,6 +163,7 @@ static int drop_client(struct broker *b, struct client *c, struct err *err)
 		;
 	*p = c->next;
 	if (c->chan) {
+		c->chan->leaving = true;
 		/* It goes in any case; what went wrong first is told. */
 		ret = optimize_off(b->target, err);
 		if (ret)

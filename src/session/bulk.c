@@ -18,6 +18,7 @@
 
 #include "patch/slots.h"
 #include "patch/survey.h"
+#include "session/exits.h"
 #include "session/pages.h"
 #include "session/sites.h"
 #include "session/target.h"
@@ -190,6 +191,8 @@ static int build(struct bulk *b, struct err *err)
 				ret = make_site(b, m->addr, &s, &why, err);
 		}
 		if (!ret && s)
+			ret = exits_plant_firm(b->t, m, err);
+		if (!ret && s)
 			ret = probe_link(b->t, s, m, err);
 		else if (!ret)
 			refuse(b, m, why);
@@ -207,6 +210,7 @@ static void on_refused(struct site *s, const char *why, void *arg)
 		if (!p->head || !is_fresh(p->head))
 			continue;
 		probe_unlink(b->t, p);
+		exits_unplant(b->t, p);
 		refuse(b, p, why);
 	}
 }
@@ -353,6 +357,7 @@ static void stop_one(struct target *t, struct probe *h)
 		if (!site)
 			continue;
 		probe_unlink(t, &h->member[i]);
+		exits_unplant(t, &h->member[i]);
 		if (s)
 			s[n++] = site;
 		else

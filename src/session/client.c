@@ -220,11 +220,13 @@ static int take_event(struct ukp_session *s, const struct proto_reply *r, const 
 int client_add(struct ukp_session *s, uint32_t type, const char *text, unsigned int *id)
 {
 	struct proto_reply *r = malloc(sizeof(*r));
+	uint32_t flags;
 	int ret;
 
 	if (!r)
 		return session_fail(s, -ENOMEM, "out of memory");
-	ret = client_request(s, type, s->strict ? PROTO_STRICT : 0, text, r, NULL);
+	flags = (s->strict ? PROTO_STRICT : 0) | (uint32_t)s->ret << PROTO_RET_SHIFT;
+	ret = client_request(s, type, flags, text, r, NULL);
 	if (ret < 0 && ret != -EPIPE && r->column >= 0 && r->column < LANG_LINE_MAX)
 		add_caret(s, text, r->column);
 	if (ret >= 0)

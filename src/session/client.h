@@ -77,6 +77,7 @@ struct ukp_session {
 	int idle_ms;
 	char symbol[512];
 	bool strict;
+	enum ukp_ret ret;
 	char hazard[sizeof(((struct proto_open *)0)->hazard)];
 	char refused[PROTO_DATA];
 	char error[2 * ERR_TEXT + LANG_LINE_MAX * 2];

@@ -199,6 +199,9 @@ static uint32_t reads(const struct probe *p)
 		return PLAN_SAVE(sp) | read_by(ev->steps, ev->nr_entry);
 	case PROBE_ENTRY:
 		return read_by(ev->steps, ev->nr_entry + ev->nr_steps);
+	case PROBE_EXIT:
+		ev = p->of->head ? p->of->head->event : p->of->event;
+		return PLAN_SAVE(sp) | (ev ? read_by(ev->steps + ev->nr_entry, ev->nr_steps) : 0);
 	default:
 		return PLAN_SAVE_ALL;
 	}

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/signal.h"
+#include "session/exits.h"
 
 #define GAP 4096
 #define PIECE_MAX (64u << 10)
@@ -121,23 +122,45 @@ static void decide(struct window *w, enum window_state state, const char *why)
 	}
 }
 
+/* Calls that have records come to a breakpoint at their exits: is is what the text should have. */
+static void drain(struct window *w, const uint8_t *is, uint8_t *now)
+{
+	const size_t jump = w->jump + sizeof(w->d.jump);
+	unsigned int i;
+
+	for (i = 0; i < WINDOW_SITES; i++) {
+		struct site *s = w->site[i];
+
+		if (!s || s->armed || !site_drains(s))
+			continue;
+		if (s->addr - w->text >= jump) {
+			if (now[s->addr - w->text] != is[s->addr - w->text])
+				continue;
+			now[s->addr - w->text] = 0xcc;
+		}
+		s->armed = true;
+	}
+}
+
 /* True: the bytes at now have been changed. */
 static bool change(struct pieces *p, struct window *w, uint8_t *now)
 {
 	uint8_t was[WINDOW_BYTES], is[WINDOW_BYTES];
 
-	window_breakpoints(w, was);
 	window_jump(w, is);
 	if (!p->write) {
 		decide(w, WINDOW_OUT, NULL);
 		/* What others have put there since is theirs. */
 		if (memcmp(now, is, w->jump + sizeof(w->d.jump)))
 			return false;
+		drain(w, is, now);
+		window_breakpoints(w, was);
 		memcpy(now, was, w->jump + sizeof(w->d.jump));
 		return true;
 	}
 	if (w->state != WINDOW_WAITS)
 		return false;
+	window_breakpoints(w, was);
 	/* Asked before a thread is moved: what lies there may be another library's by now. */
 	if (memcmp(now, was, w->len)) {
 		decide(w, WINDOW_OUT, "the code has changed");

@@ -31,6 +31,7 @@
 #define PATIENCE_MS 3000
 #define MAX_UNMAPS 32 /* at once */
 #define AT_ONCE 4096u /* instances, 64 bytes each or so */
+#define FRAMES_AT_ONCE 1024u
 
 static bool ctl_sane(const struct ukp_ctl *c, size_t len)
 {
@@ -354,14 +355,65 @@ static bool is_of(const struct target *t, const struct chan *c, const struct ukp
 	return p && !p->site && !p->planted;
 }
 
+static void count_unreturned(const struct chan *c, const struct probe *p)
+{
+	__atomic_fetch_add(&((struct ukp_stat *)((char *)c->map + UKP_CHAN_OFF_STATS))[p->id]
+	                            .miss[UKP_MISS_UNRETURNED],
+	                   1, __ATOMIC_RELAXED);
+}
+
 static void mute_one(struct target *t, const struct chan *c, const struct probe *p, uint64_t at)
 {
 	uint64_t mute = t->own.text + agent_offset(AGENT_MUTE_RETURN);
 
 	inject_write(t->inject, at + offsetof(struct ukp_instance, fn), &mute, 8);
-	__atomic_fetch_add(&((struct ukp_stat *)((char *)c->map + UKP_CHAN_OFF_STATS))[p->id]
-	                            .miss[UKP_MISS_UNRETURNED],
-	                   1, __ATOMIC_RELAXED);
+	count_unreturned(c, p);
+}
+
+/*
+ * A record that nobody can come for any more goes at once.  One that has an owner
+ * is looked at again: its call returns, or an entry has found it dead.
+ */
+static bool mute_record(struct target *t, const struct chan *c, uint64_t word_at, uint64_t word,
+                        uint64_t record_at)
+{
+	const uint64_t free_word = UKP_FRAME_FREE;
+	struct ukp_instance inst;
+	const struct probe *p;
+
+	if (!word || inject_read(t->inject, record_at, &inst, sizeof(inst)) ||
+	    !is_of(t, c, &inst, &p))
+		return false;
+	if ((word & 0xff) != UKP_FRAME_LIVE)
+		return true;
+	if (!inject_write(t->inject, word_at, &free_word, sizeof(free_word)))
+		count_unreturned(c, p);
+	return false;
+}
+
+/* The same of records by frame: how many have owners. */
+static unsigned int mute_frames(struct target *t, const struct chan *c)
+{
+	struct ukp_frames_bucket *some = malloc(FRAMES_AT_ONCE * sizeof(*some));
+	struct ukp_frames frames;
+	const uint64_t table = target_frames(t, &frames);
+	unsigned int owned = 0;
+	uint64_t i, k;
+
+	for (i = 0; some && i <= frames.mask; i += FRAMES_AT_ONCE) {
+		const uint64_t words = table + sizeof(frames) + i * sizeof(*some);
+
+		if (inject_read(t->inject, words, some, FRAMES_AT_ONCE * sizeof(*some)))
+			break;
+		for (k = 0; k < FRAMES_AT_ONCE * UKP_FRAMES_WORDS; k++)
+			owned += mute_record(t, c, words + k * 8,
+			                     some[k / UKP_FRAMES_WORDS].word[k % UKP_FRAMES_WORDS],
+			                     table + frames.off_records +
+			                             (i * UKP_FRAMES_WORDS + k) *
+			                                     sizeof(struct ukp_instance));
+	}
+	free(some);
+	return owned;
 }
 
 unsigned int leave_mute(struct target *t, const struct chan *c, bool all)
@@ -389,5 +441,5 @@ unsigned int leave_mute(struct target *t, const struct chan *c, bool all)
 		}
 	}
 	free(some);
-	return running;
+	return running + (t->frames ? mute_frames(t, c) : 0);
 }

@@ -8,35 +8,41 @@
 
 #include "patch/place.h"
 #include "patch/survey.h"
+#include "session/exits.h"
 #include "session/target.h"
 
 struct gather {
 	struct target *t;
 	struct survey *survey;
+	struct survey *stays; /* of returns: why the return address must stay */
 	struct tally tally;
-	uint64_t *addr;
+	struct probe *v; /* members to be */
 	size_t nr, room;
-	bool full;
+	const struct probe *head;
 };
 
 static int take(uint64_t addr, const char *why, void *arg)
 {
 	struct gather *g = arg;
+	struct probe *m;
 
-	if (why) {
-		tally_add(&g->tally, why, 1);
-		return 0;
-	}
 	if (g->nr == g->room) {
 		size_t room = g->room ? g->room * 2 : 256;
-		uint64_t *more = realloc(g->addr, room * sizeof(*more));
+		struct probe *more = realloc(g->v, room * sizeof(*more));
 
 		if (!more)
 			return -ENOMEM;
-		g->addr = more;
+		g->v = more;
 		g->room = room;
 	}
-	g->addr[g->nr++] = addr;
+	m = &g->v[g->nr];
+	*m = (struct probe){ .head = (struct probe *)g->head, .addr = addr, .want = g->head->want };
+	if (!why && g->stays)
+		why = exits_decide(g->t, m, survey_check(g->stays, addr));
+	if (why)
+		tally_add(&g->tally, why, 1);
+	else
+		g->nr++;
 	return 0;
 }
 
@@ -48,6 +54,16 @@ static int take_func(const struct sym_symbol *func, void *arg)
 	return take(func->addr, why ? why : survey_check(g->survey, func->addr), g);
 }
 
+static int take_return(struct gather *g, uint64_t addr, int column, struct err *err)
+{
+	int ret = take(addr, NULL, g);
+
+	if (ret || g->nr)
+		return ret;
+	return err_at(err, -EINVAL, column, "Failed to register probe event: %s",
+	              tally_most(&g->tally));
+}
+
 /* A single place has its own, longer words for what is wrong with it. */
 static int take_one(struct gather *g, const struct lang_def *def, struct err *err)
 {
@@ -56,7 +72,9 @@ static int take_one(struct gather *g, const struct lang_def *def, struct err *er
 	int ret = lang_resolve(def, g->t->sym, &addr, &func, err);
 
 	if (!ret)
-		ret = place_check(g->t->sym, addr, def->ret, def->place.column, err);
+		ret = place_check(g->t->sym, addr, false, def->place.column, err);
+	if (!ret && def->ret)
+		return take_return(g, addr, def->place.column, err);
 	return ret ? ret : take(addr, NULL, g);
 }
 
@@ -79,13 +97,11 @@ static int gather(struct gather *g, const struct lang_def *def, struct err *err)
 	}
 }
 
-static int make_members(struct chan *c, struct probe *p, const struct gather *g)
+static void make_members(struct chan *c, struct probe *p, const struct gather *g)
 {
 	size_t i;
 
-	p->member = calloc(g->nr, sizeof(*p->member));
-	if (!p->member)
-		return -ENOMEM;
+	p->member = g->v;
 	p->nr_members = g->nr;
 	p->counter = c->next_counter;
 	for (i = 0; i < g->nr; i++) {
@@ -94,12 +110,10 @@ static int make_members(struct chan *c, struct probe *p, const struct gather *g)
 		m->head = p;
 		m->chan = c;
 		m->kind = p->kind;
-		m->addr = g->addr[i];
 		m->enabled = true;
 		if (probe_counts(m))
 			m->counter = c->next_counter++;
 	}
-	return 0;
 }
 
 static int judge(const struct chan *c, const struct probe *p, const struct gather *g,
@@ -128,17 +142,21 @@ static int judge(const struct chan *c, const struct probe *p, const struct gathe
 
 int many_fill(struct chan *c, struct probe *p, struct err *err)
 {
-	struct gather g = { .t = c->target };
-	int ret = survey_open(&g.survey, c->target->sym, p->def->ret);
+	struct gather g = { .t = c->target, .head = p };
+	int ret = survey_open(&g.survey, c->target->sym, false);
 
+	if (!ret && p->def->ret)
+		ret = survey_open(&g.stays, c->target->sym, true);
 	if (!ret)
 		ret = gather(&g, p->def, err);
 	survey_close(g.survey);
+	survey_close(g.stays);
 	if (!ret)
 		ret = judge(c, p, &g, err);
 	if (!ret)
-		ret = make_members(c, p, &g);
-	free(g.addr);
+		make_members(c, p, &g);
+	else
+		free(g.v);
 	if (ret == -ENOMEM)
 		return err_set(err, ret, "out of memory");
 	if (!ret)

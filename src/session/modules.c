@@ -17,30 +17,57 @@ struct module_set {
 	uint64_t bias;
 	struct sym_facts *facts; /* the thread's while it works */
 	struct plan_targets *targets;
-	bool done; /* under the lock */
+	struct plan_exits *exits;
+	bool want_exits;
+	bool done, done_exits; /* with the one and the other */
 };
 
 /*
- * lock guards the list and each set's done, targets and facts until done; a set
- * that is done never changes.
+ * lock guards the list and all of each set but what it is of.  Targets and exits
+ * that are there never change.
  */
 struct modules {
 	pthread_t thread;
 	pthread_mutex_t lock;
-	pthread_cond_t work;
+	pthread_cond_t work, ready;
 	struct module_set *list;
 	int fd;
 	bool stop;
 };
 
+static bool is_ready(const struct module_set *s)
+{
+	return s->done && (s->done_exits || !s->want_exits);
+}
+
 static struct module_set *next_work(struct modules *m)
 {
 	struct module_set *s;
 
-	for (s = m->list; s; s = s->next)
-		if (!s->done)
-			return s;
-	return NULL;
+	for (s = m->list; s && is_ready(s); s = s->next)
+		;
+	return s;
+}
+
+/* What of it is wanted and not there yet; the lock is let go of meanwhile. */
+static void make(struct modules *m, struct module_set *s)
+{
+	struct plan_targets *targets = s->targets;
+	struct plan_exits *exits = NULL;
+	struct sym_facts *facts = s->facts;
+	const bool want_exits = s->want_exits;
+
+	s->facts = NULL;
+	pthread_mutex_unlock(&m->lock);
+	if (facts && want_exits)
+		exits = target_set_exits(facts, &targets);
+	else if (facts)
+		targets = target_set_make(facts);
+	pthread_mutex_lock(&m->lock);
+	s->targets = targets;
+	s->exits = exits;
+	s->done = true;
+	s->done_exits = want_exits;
 }
 
 static void *work(void *arg)
@@ -51,24 +78,15 @@ static void *work(void *arg)
 
 	pthread_mutex_lock(&m->lock);
 	while (!m->stop) {
-		struct plan_targets *targets = NULL;
-		struct sym_facts *facts;
-
 		s = next_work(m);
 		if (!s) {
 			pthread_cond_wait(&m->work, &m->lock);
 			continue;
 		}
-		facts = s->facts;
-		pthread_mutex_unlock(&m->lock);
-		if (facts)
-			targets = target_set_make(facts);
-		pthread_mutex_lock(&m->lock);
-		s->facts = NULL;
-		s->targets = targets;
-		s->done = true;
+		make(m, s);
+		pthread_cond_broadcast(&m->ready);
 		if (write(m->fd, &one, sizeof(one)) < 0)
-			break;
+			m->stop = true;
 	}
 	pthread_mutex_unlock(&m->lock);
 	return NULL;
@@ -85,6 +103,7 @@ int modules_open(struct modules **ret)
 	m->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	pthread_mutex_init(&m->lock, NULL);
 	pthread_cond_init(&m->work, NULL);
+	pthread_cond_init(&m->ready, NULL);
 	/* Signals are for the thread that traces. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
@@ -113,6 +132,7 @@ void modules_close(struct modules *m)
 		m->list = s->next;
 		if (s->facts)
 			sym_facts_free(s->facts);
+		plan_exits_free(s->exits);
 		plan_targets_free(s->targets);
 		free(s->id);
 		free(s);
@@ -145,25 +165,52 @@ static struct module_set *find(struct modules *m, const struct sym_module *mod)
 	return s;
 }
 
-void modules_want(struct modules *m, struct sym_module *mod)
+static struct module_set *add(struct modules *m, const struct sym_module *mod)
+{
+	struct module_set *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->id = strdup(modules_id(mod));
+	if (!s->id) {
+		free(s);
+		return NULL;
+	}
+	s->bias = sym_module_bias(mod);
+	s->next = m->list;
+	m->list = s;
+	return s;
+}
+
+void modules_want(struct modules *m, struct sym_module *mod, bool exits)
+{
+	struct module_set *s;
+	bool more;
+
+	if (!mod)
+		return;
+	pthread_mutex_lock(&m->lock);
+	s = find(m, mod);
+	more = !s || (exits && !s->want_exits);
+	if (!s)
+		s = add(m, mod);
+	if (s && more) {
+		s->want_exits = exits;
+		/* The thread may have taken the facts of the earlier wish. */
+		if (!s->facts && sym_facts_open(mod, &s->facts, NULL))
+			s->facts = NULL;
+		pthread_cond_signal(&m->work);
+	}
+	pthread_mutex_unlock(&m->lock);
+}
+
+void modules_wait(struct modules *m, const struct sym_module *mod)
 {
 	struct module_set *s;
 
 	pthread_mutex_lock(&m->lock);
-	if (mod && !find(m, mod) && (s = calloc(1, sizeof(*s)))) {
-		s->id = strdup(modules_id(mod));
-		if (!s->id) {
-			free(s);
-			pthread_mutex_unlock(&m->lock);
-			return;
-		}
-		s->bias = sym_module_bias(mod);
-		if (sym_facts_open(mod, &s->facts, NULL))
-			s->facts = NULL;
-		s->next = m->list;
-		m->list = s;
-		pthread_cond_signal(&m->work);
-	}
+	while (!m->stop && (s = find(m, mod)) && !is_ready(s))
+		pthread_cond_wait(&m->ready, &m->lock);
 	pthread_mutex_unlock(&m->lock);
 }
 
@@ -174,7 +221,7 @@ bool modules_ready(struct modules *m, const struct sym_module *mod)
 
 	pthread_mutex_lock(&m->lock);
 	s = find(m, mod);
-	ready = s && s->done;
+	ready = s && is_ready(s);
 	pthread_mutex_unlock(&m->lock);
 	return ready;
 }
@@ -193,4 +240,20 @@ const struct plan_targets *modules_targets(struct modules *m, const struct sym_m
 	}
 	pthread_mutex_unlock(&m->lock);
 	return targets;
+}
+
+const struct plan_exits *modules_exits(struct modules *m, const struct sym_module *mod,
+                                       uint64_t *bias)
+{
+	const struct plan_exits *exits = NULL;
+	struct module_set *s;
+
+	pthread_mutex_lock(&m->lock);
+	s = find(m, mod);
+	if (s && is_ready(s)) {
+		exits = s->exits;
+		*bias = s->bias;
+	}
+	pthread_mutex_unlock(&m->lock);
+	return exits;
 }

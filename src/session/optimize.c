@@ -17,6 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "session/exits.h"
 #include "session/jumps.h"
 
 /* After so many windows have been made, so long a rest before the threads stand still. */
@@ -25,7 +26,6 @@
 
 struct optimizer {
 	bool shared; /* another process runs in the target's memory */
-	struct modules *modules;
 	struct windows *windows;
 	bool fresh;         /* what is armed has changed since the last kick */
 	struct grace grace; /* since traps go on in the copies of all that wait */
@@ -42,15 +42,12 @@ int optimize_open(struct target *t)
 	const char *off = getenv("UKPROBES_OPTIMIZATION");
 	struct optimizer *o;
 
+	if (modules_open(&t->modules))
+		return -ENOMEM;
 	if (off && off[0] == '0')
 		return 0;
 	o = calloc(1, sizeof(*o));
-	if (!o || modules_open(&o->modules)) {
-		free(o);
-		return -ENOMEM;
-	}
-	if (windows_open(&o->windows, o->modules)) {
-		modules_close(o->modules);
+	if (!o || windows_open(&o->windows, t->modules)) {
 		free(o);
 		return -ENOMEM;
 	}
@@ -63,19 +60,21 @@ void optimize_close(struct target *t)
 {
 	struct optimizer *o = t->optimizer;
 
-	if (!o)
-		return;
-	windows_close(o->windows);
-	modules_close(o->modules);
-	grace_start(&o->grace);
-	free(o->in);
-	free(o);
+	if (o) {
+		windows_close(o->windows);
+		grace_start(&o->grace);
+		free(o->in);
+		free(o);
+	}
+	if (t->modules)
+		modules_close(t->modules);
 	t->optimizer = NULL;
+	t->modules = NULL;
 }
 
 int optimize_fd(const struct target *t)
 {
-	return t->optimizer ? modules_fd(t->optimizer->modules) : -1;
+	return t->optimizer ? modules_fd(t->modules) : -1;
 }
 
 void optimize_ready(struct target *t)
@@ -99,8 +98,9 @@ void optimize_kick(struct target *t)
 		if (!s->armed || site_is_ours(s) || (m && s->addr - m->start < m->end - m->start))
 			continue;
 		m = sym_map_find(t->sym, s->addr);
-		modules_want(t->optimizer->modules, m ? m->module : NULL);
+		modules_want(t->modules, m ? m->module : NULL, false);
 	}
+	exits_want(t);
 }
 
 static void resume_by_slot(struct target *t, struct site *s)
@@ -147,6 +147,22 @@ static int sort_out(struct target *t)
 	return 0;
 }
 
+/* Exits that have been found since are planted like anything else: while no jump is in. */
+static int more_exits(struct target *t)
+{
+	struct err err = ERR_INIT;
+	int ret;
+
+	if (!exits_wait(t))
+		return 0;
+	ret = optimize_off(t, &err);
+	if (ret || t->dead)
+		return ret;
+	exits_plant(t);
+	windows_reset(t, t->optimizer->windows);
+	return 0;
+}
+
 /* Room for what will be in the text is there before it is. */
 static size_t more_windows(struct target *t)
 {
@@ -173,9 +189,13 @@ enum optimize_left optimize_on(struct target *t)
 
 	if (!o || t->dead)
 		return OPTIMIZE_DONE;
+	if (more_exits(t))
+		return OPTIMIZE_LATER;
 	n = more_windows(t);
-	if (!o->nr)
+	if (!o->nr) {
+		exits_on(t);
 		return OPTIMIZE_DONE;
+	}
 	/* What could not be remembered could not be taken back. */
 	if (o->nr_in + o->nr > o->room_in)
 		return OPTIMIZE_LATER;
@@ -196,6 +216,7 @@ enum optimize_left optimize_on(struct target *t)
 		jumps_write(t, o->v, o->nr);
 	target_release(t);
 	sort_out(t);
+	exits_on(t);
 	if (ret)
 		return ret == -EAGAIN ? OPTIMIZE_LATER : OPTIMIZE_DONE;
 	return n ? OPTIMIZE_MORE : o->nr ? OPTIMIZE_LATER : OPTIMIZE_DONE;
@@ -242,6 +263,7 @@ int optimize_off(struct target *t, struct err *err)
 
 	if (!o)
 		return 0;
+	exits_off(t);
 	ret = take_back(t, err);
 	if (ret || t->dead)
 		return ret;

@@ -3,11 +3,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/returns.h"
 #include "session/client.h"
 
 void ukp_session_set_strict(struct ukp_session *s, bool strict)
 {
 	s->strict = strict;
+}
+
+void ukp_session_set_ret(struct ukp_session *s, enum ukp_ret how)
+{
+	_Static_assert((int)UKP_RET_EXIT == PLAN_BY_EXIT && (int)UKP_RET_CALL == PLAN_BY_CALL &&
+	                       (int)UKP_RET_SLOT == PLAN_BY_SLOT,
+	               "the planner's");
+	s->ret = how;
 }
 
 const char *ukp_session_refused(struct ukp_session *s)

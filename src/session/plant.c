@@ -18,6 +18,7 @@
 #include "patch/place.h"
 #include "plan/plan.h"
 #include "patch/slots.h"
+#include "session/exits.h"
 #include "session/sites.h"
 #include "session/target.h"
 
@@ -180,6 +181,8 @@ uint32_t probe_context(struct target *t, struct probe *p)
 		return put_event(t, p);
 	case PROBE_LATENCY:
 		return put_latency(t, p);
+	case PROBE_EXIT:
+		return p->of->action_off;
 	default:
 		return 0;
 	}
@@ -198,6 +201,8 @@ static enum agent_fn action_of(const struct probe *p)
 		return AGENT_COUNT_HIT;
 	case PROBE_COUNT_RETURN:
 		return AGENT_COUNT_ENTRY;
+	case PROBE_EXIT:
+		return AGENT_EXIT_HIT;
 	default:
 		return (enum agent_fn)p->id;
 	}
@@ -210,13 +215,16 @@ int probe_link(struct target *t, struct site *s, struct probe *p, struct err *er
 	struct ukp_action *a;
 
 	p->ctx_off = probe_context(t, p);
-	p->action_off = target_alloc(t, sizeof(*a));
+	if (!p->action_off)
+		p->action_off = target_alloc(t, sizeof(*a));
 	if (!p->action_off || (p->kind != PROBE_INTERNAL && !p->ctx_off))
 		return err_set(err, -ENOSPC, "the control area of process %d is full", t->pid);
 	a = target_at(t, p->action_off);
 	a->fn = t->own.text + agent_offset(action_of(p));
 	a->ctx = p->ctx_off ? t->own.self + p->ctx_off : 0;
-	a->flags = p->kind == PROBE_INTERNAL ? UKP_ACTION_ALWAYS : 0;
+	a->flags = p->kind == PROBE_INTERNAL ? UKP_ACTION_ALWAYS
+	           : p->frames               ? UKP_ACTION_EXITS | UKP_ACTION_FRAMES
+	                                     : 0;
 	a->next = s->probes ? s->probes->action_off : 0;
 	__atomic_store_n(&shared->action, p->action_off, __ATOMIC_RELEASE);
 	p->next = s->probes;
@@ -265,12 +273,16 @@ int probe_arm(struct target *t, struct probe *p, struct err *err)
 
 int probe_plant(struct target *t, struct probe *p, struct err *err)
 {
-	int ret = probe_ready(t, p, err);
+	int ret = exits_plant_firm(t, p, err);
 
+	if (!ret)
+		ret = probe_ready(t, p, err);
 	if (!ret && p->enabled)
 		ret = probe_arm(t, p, err);
 	if (ret && p->site)
 		probe_unlink(t, p);
+	if (ret)
+		exits_unplant(t, p);
 	return ret;
 }
 
@@ -285,6 +297,7 @@ void probe_unplant(struct probe *p)
 	p->gone = true;
 	if (!site_wanted(s))
 		disarm(t, s);
+	exits_unplant(t, p);
 }
 
 static int start_singles(struct chan *c, struct err *err)

@@ -8,12 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "patch/deny.h"
 #include "patch/place.h"
+#include "session/exits.h"
 #include "session/sites.h"
 #include "session/target.h"
 
 static void probe_free(struct probe *p)
 {
+	size_t i;
+
 	if (!p)
 		return;
 	lang_free(p->def);
@@ -21,6 +25,9 @@ static void probe_free(struct probe *p)
 	free(p->module);
 	free(p->event);
 	free(p->fields);
+	free(p->exit);
+	for (i = 0; i < p->nr_members; i++)
+		free(p->member[i].exit);
 	free(p->member);
 	free(p);
 }
@@ -59,11 +66,29 @@ static int check_memory(struct target *t, uint64_t addr, int column, struct err 
 	              "someone else has changed them");
 }
 
-static int check_place(struct target *t, uint64_t addr, bool ret_probe, int column, struct err *err)
+/* That the return address must stay speaks against some of what catches returns only. */
+static int check_returns(struct target *t, struct probe *p, int column, struct err *err)
 {
-	int ret = place_check(t->sym, addr, ret_probe, column, err);
+	const char *stays = deny_check(t->sym, p->addr, true);
+	const char *why = exits_decide(t, p, stays);
 
-	return ret ? ret : check_memory(t, addr, column, err);
+	if (!why)
+		return 0;
+	if (stays && why != stays)
+		return err_at(err, -EINVAL, column,
+		              "Failed to register probe event: %s, and exit sites can't be used: "
+		              "%s",
+		              stays, why);
+	return err_at(err, -EINVAL, column, "Failed to register probe event: %s", why);
+}
+
+static int check_place(struct target *t, struct probe *p, int column, struct err *err)
+{
+	int ret = place_check(t->sym, p->addr, false, column, err);
+
+	if (!ret && p->kind != PROBE_ENTRY)
+		ret = check_returns(t, p, column, err);
+	return ret ? ret : check_memory(t, p->addr, column, err);
 }
 
 static int name_probe(struct target *t, struct probe *p)
@@ -112,8 +137,7 @@ static int find_places(struct chan *c, struct probe *p, struct err *err)
 	if (p->def->many || probe_counts(p))
 		return many_fill(c, p, err);
 	ret = lang_resolve(p->def, t->sym, &p->addr, &func, err);
-	return ret ? ret
-	           : check_place(t, p->addr, p->kind != PROBE_ENTRY, p->def->place.column, err);
+	return ret ? ret : check_place(t, p, p->def->place.column, err);
 }
 
 static int fill_probe(struct chan *c, struct probe *p, const char *text, enum add_what what,
@@ -139,8 +163,8 @@ static int fill_probe(struct chan *c, struct probe *p, const char *text, enum ad
 	return ret;
 }
 
-int probe_add(struct chan *c, const char *text, enum add_what what, struct probe **ret_p,
-              struct err *err)
+int probe_add(struct chan *c, const char *text, enum add_what what, enum plan_mechanism want,
+              struct probe **ret_p, struct err *err)
 {
 	bool latency = what == ADD_LATENCY;
 	struct probe *p, **tail;
@@ -151,12 +175,13 @@ int probe_add(struct chan *c, const char *text, enum add_what what, struct probe
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		return err_set(err, -ENOMEM, "out of memory");
+	p->chan = c;
+	p->want = want;
 	ret = fill_probe(c, p, text, what, err);
 	if (ret) {
 		probe_free(p);
 		return ret;
 	}
-	p->chan = c;
 	p->id = c->next_id++;
 	p->enabled = true;
 	if (latency)

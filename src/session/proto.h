@@ -14,12 +14,12 @@
 
 #include "lang/lang.h"
 
-#define PROTO_VERSION 3
+#define PROTO_VERSION 4
 #define PROTO_DATA 16384
 
 enum proto_type {
 	PROTO_OPEN, /* arg: version.  Reply: struct proto_open, descriptor */
-	PROTO_ADD,  /* data: definition.  arg: PROTO_STRICT.  Reply: struct proto_event */
+	PROTO_ADD, /* data: definition.  arg: PROTO_STRICT, mechanism.  Reply: struct proto_event */
 	PROTO_ADD_LATENCY,
 	PROTO_ADD_COUNT, /* of what is counted only */
 	PROTO_START,     /* plant what was added */
@@ -32,7 +32,10 @@ enum proto_type {
 	PROTO_LIST,      /* arg: first line.  Reply: text; ret: lines in it, 0 at the end */
 };
 
-enum { PROTO_STRICT = 1 }; /* no place may be refused, from now on */
+enum {
+	PROTO_STRICT = 1,    /* no place may be refused, from now on */
+	PROTO_RET_SHIFT = 1, /* of returns: enum plan_mechanism, NONE for the best one */
+};
 
 struct proto_request {
 	uint32_t type;

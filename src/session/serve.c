@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Requests of one client, answered by the broker. */
+#include "session/exits.h"
 #include "session/hazard.h"
 #include "session/optimize.h"
 #include "session/serve.h"
@@ -103,11 +104,12 @@ static int serve_add(struct client *c, const struct proto_request *q, struct pro
 	if (!text)
 		return refuse(r, -ENOMEM, "out of memory");
 	c->chan->strict = c->chan->strict || (q->arg & PROTO_STRICT);
+	c->chan->leaving = false;
 	ret = probe_add(c->chan, text,
 	                q->type == PROTO_ADD_LATENCY ? ADD_LATENCY
 	                : q->type == PROTO_ADD_COUNT ? ADD_COUNT
 	                                             : ADD_EVENT,
-	                &p, &err);
+	                (enum plan_mechanism)(q->arg >> PROTO_RET_SHIFT & 3), &p, &err);
 	free(text);
 	if (ret)
 		return fail(r, ret, &err);
@@ -139,6 +141,7 @@ static int list_line(struct target *t, const struct probe *p, char *buf, size_t 
 	char nameless[32];
 	struct sym_symbol s = { .name = nameless };
 	const char *module = "";
+	char form[320] = "";
 	uint64_t off = 0;
 	bool ret;
 
@@ -146,9 +149,11 @@ static int list_line(struct target *t, const struct probe *p, char *buf, size_t 
 	if (sym_resolve(t->sym, p->addr, &s, &off) && !sym_module_is_exe(s.module))
 		module = sym_module_name(s.module);
 	ret = probe_returns(p);
+	if (ret)
+		exits_print(p, form + snprintf(form, sizeof(form), " ret="), sizeof(form) - 5);
 	return snprintf(buf, len, "%016" PRIx64 "  %c  %s+0x%" PRIx64 "  %s %s%s%s %s\n", p->addr,
 	                ret ? 'r' : 'k', s.name, off, module, p->enabled ? "" : "[DISABLED]",
-	                optimize_mark(p->site), ret ? " ret=slot" : "", optimize_form(t, p->site));
+	                optimize_mark(p->site), form, optimize_form(t, p->site));
 }
 
 /* False: the reply is full. */
@@ -274,6 +279,7 @@ static int serve(struct client *c, const struct proto_request *q, struct proto_r
 	 * Changes start from breakpoints.  Taking probes out goes as far as it
 	 * can all the same: their actions are gone at least.
 	 */
+	c->chan->leaving = c->chan->leaving || q->type == PROTO_STOP;
 	ret = changes_text(q->type) ? optimize_off(c->broker->target, &err) : 0;
 	if (ret && q->type != PROTO_STOP && q->type != PROTO_REMOVE)
 		return fail(r, ret, &err);

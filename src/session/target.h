@@ -21,6 +21,7 @@
  *	optimize.c jumps in the place of breakpoints
  *	windows.c  where they may be; cover.c, making.c, stays.c: one of them
  *	jumps.c    into the text and out of it
+ *	exits.c    return probes by exit sites
  *	chan.c     channels
  *	warm.c     pages for first hits
  */
@@ -31,10 +32,12 @@
 
 #include "inject/inject.h"
 #include "lang/lang.h"
+#include "plan/returns.h"
 #include "sym/sym.h"
 #include "wire/chan.h"
 #include "wire/ctl.h"
 #include "wire/event.h"
+#include "wire/frames.h"
 #include "wire/hist.h"
 
 /* One planted address; the broker's own copy, never read back from the target. */
@@ -59,6 +62,7 @@ enum probe_kind {
 	PROBE_COUNT,        /* hits by place, nothing else */
 	PROBE_COUNT_RETURN, /* the same of returns */
 	PROBE_INTERNAL,
+	PROBE_EXIT, /* where calls of a return probe end */
 };
 
 /* Places that were refused, by reason: static texts. */
@@ -104,6 +108,18 @@ struct probe {
 	uint32_t err_kind;
 	uint32_t hist;    /* index in the channel */
 	uint32_t counter; /* COUNT, COUNT_RETURN: the same; a head's first */
+	/* Of a return probe but of a head: what catches the returns, exits.h. */
+	uint8_t want; /* enum plan_mechanism; a head's is its members' */
+	uint8_t by;   /* the same */
+	bool decided; /* by and why hold */
+	bool firm;    /* exit sites from the first hit on */
+	bool frames;  /* calls have records now */
+	bool drains;  /* calls had records once: some may be on their way */
+	const char *why;
+	uint64_t func;      /* where its function starts; addr may lie behind */
+	struct probe *exit; /* its exit sites */
+	uint32_t nr_exits;
+	const struct probe *of; /* of an exit site: its return probe */
 };
 
 struct chan {
@@ -118,7 +134,8 @@ struct chan {
 	struct probe *probes;
 	uint32_t next_id;
 	uint32_t next_hist, next_counter;
-	bool strict; /* one refused place refuses a definition */
+	bool strict;  /* one refused place refuses a definition */
+	bool leaving; /* its calls that are on their way count as unreturned */
 	struct tally refused;
 };
 
@@ -148,7 +165,9 @@ struct target {
 	struct site **by_addr; /* sites.c */
 	size_t by_mask;
 	struct slots *slots;
+	struct modules *modules;
 	struct optimizer *optimizer;
+	bool frames; /* some call may have a record */
 	struct chan *chans;
 	struct probe *internal;
 	uint32_t next_chan;
@@ -204,6 +223,9 @@ int target_memfd(struct target *t, const char *name, uint64_t size, long *remote
 unsigned int target_memfd_flags(void);
 int target_memfd_open(struct target *t, long remote, uint64_t size, struct err *err);
 
+/* Where the table of records by frame is, with its head as it was laid out. */
+uint64_t target_frames(const struct target *t, struct ukp_frames *head);
+
 /* Memory in the control area; 0: full. */
 uint32_t target_alloc(struct target *t, size_t size);
 /* The pages of the next len bytes, at once. */
@@ -235,6 +257,9 @@ int chan_open(struct target *t, struct chan **ret, struct err *err);
 int chan_close(struct chan *c, struct err *err);
 /* Before a start: the pages that first hits will need (warm.c). */
 void chan_warm(struct chan *c);
+/* The same before a call has the first record by its frame, and when exits were planted. */
+void target_warm_frames(struct target *t);
+void target_warm_sites(struct target *t);
 /* Take the probes out, keep the memory. */
 int chan_stop(struct chan *c, struct err *err);
 /* After unplanting, while held: mute what calls are on their way; -EAGAIN: some are inside still.
@@ -281,8 +306,9 @@ void bulk_restore_own(struct target *t);
 
 /* Parse, resolve, plan: nothing in the target changes. */
 enum add_what { ADD_EVENT, ADD_LATENCY, ADD_COUNT };
-int probe_add(struct chan *c, const char *text, enum add_what what, struct probe **ret,
-              struct err *err);
+/* want: of returns, what is to catch them. */
+int probe_add(struct chan *c, const char *text, enum add_what what, enum plan_mechanism want,
+              struct probe **ret, struct err *err);
 /* Plant all added ones: all or nothing. */
 int probe_start(struct chan *c, struct err *err);
 int probe_remove(struct chan *c, uint32_t id, struct err *err);

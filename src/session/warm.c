@@ -46,6 +46,32 @@ static void warm_shard(struct chan *c, uint32_t i)
 		      hist);
 }
 
+/* Nobody has a record yet: zeroes over zeroes, so that the pages are there to be written. */
+static void make_present(struct target *t, uint64_t addr, uint64_t len)
+{
+	const unsigned char none = 0;
+	uint64_t at;
+
+	for (at = addr; at < addr + len; at = (at | (AREA_PAGE - 1)) + 1)
+		if (inject_write(t->inject, at, &none, 1))
+			return;
+}
+
+void target_warm_frames(struct target *t)
+{
+	struct ukp_frames f;
+	uint64_t at = target_frames(t, &f);
+
+	make_present(t, at + sizeof(f), (f.near + 1ull) * sizeof(struct ukp_frames_bucket));
+	make_present(t, at + f.off_records,
+	             (f.near + 1ull) * UKP_FRAMES_WORDS * sizeof(struct ukp_instance));
+}
+
+void target_warm_sites(struct target *t)
+{
+	touch(t, t->own.self, t->own.next_free + AHEAD);
+}
+
 void chan_warm(struct chan *c)
 {
 	const struct ukp_chan *l = &c->layout;
@@ -59,7 +85,7 @@ void chan_warm(struct chan *c)
 	/* Its head, and the first records. */
 	for (i = 0; i < l->nr_rings; i++)
 		touch(t, c->addr + l->off_rings + i * l->ring_stride, head + AREA_PAGE);
-	touch(t, t->own.self, t->own.next_free + AHEAD);
+	target_warm_sites(t);
 	touch(t, t->own.text, agent_size());
 	/* The first stub, and what all of its file lead to. */
 	touch(t, t->own.stubs, 1);

@@ -6,13 +6,14 @@
 #include <string.h>
 
 #include "session/cover.h"
+#include "session/exits.h"
 #include "session/sites.h"
 
 static const char blocked[] = "another probe is inside the jump's window";
 
 struct windows {
 	struct cover cover;
-	struct site **v; /* armed ones by address, since the last reset */
+	struct site **v; /* those that want jumps, by address, since the last reset */
 	size_t n, at;
 	bool sorted;
 	bool skipped;  /* a module's target set was not there yet */
@@ -139,7 +140,7 @@ static int sort(struct target *t, struct windows *ws)
 	if (!ws->v)
 		return -ENOMEM;
 	for (i = 0; i < t->nr_sites; i++)
-		if (t->sites[i]->armed)
+		if (site_wants_jump(t->sites[i]))
 			ws->v[ws->n++] = t->sites[i];
 	qsort(ws->v, ws->n, sizeof(*ws->v), by_addr);
 	ws->sorted = true;
@@ -268,7 +269,7 @@ static struct window *known(struct windows *ws, const struct draft *f)
 /* False: it is no site for a window now. */
 static bool open_site(struct target *t, struct windows *ws, struct site *s)
 {
-	if (!s->armed || s->window || s->base)
+	if (!site_wants_jump(s) || s->window || s->base)
 		return false;
 	if (site_is_ours(s)) {
 		s->base = "ukprobes has a probe of its own there";

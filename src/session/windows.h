@@ -59,7 +59,7 @@ struct windows;
 int windows_open(struct windows **ret, struct modules *m);
 void windows_close(struct windows *ws);
 
-/* Nothing is covered any more, and no reason holds: begin anew with what is armed then. */
+/* Nothing is covered any more, and no reason holds: begin anew with what wants jumps then. */
 void windows_reset(struct target *t, struct windows *ws);
 /* Look again at what had no target set yet. */
 void windows_again(struct windows *ws);

@@ -159,7 +159,7 @@ await '^sum 140'
 build unwind cc g++ -O1 || { without exceptions "g++ is not there"; exit 0; }
 start "$BIN"
 snapshot "$PID" >"$T/before"
-stat_start 4 'r thrower' 'r middle' 'f outer%return' 'r tracer' 'p outer'
+stat_start 4 --ret=slot 'r thrower' 'r middle' 'f outer%return' 'r tracer' 'p outer'
 say go
 await '^done'
 stat_end
@@ -169,4 +169,17 @@ eq "$(counts thrower%return) $(counts middle%return) $(counts outer%return)" "20
 	"returns beside 200 exceptions"
 eq "$(counts tracer%return) $(counts outer)" "0 400" "returns of tracer, entries of outer"
 eq "$(missed)" "611 unwound 611" "misses"
+assert_untouched "$PID" "$T/before"
+
+# Exit sites lose only what was left for good.
+: >"$T/out"
+stat_start 4 --ret=exit 'r thrower' 'r middle' 'f outer%return' 'r tracer' 'p outer'
+say go
+await '^done'
+stat_end
+eq "$(value caught)" 300 "exceptions caught"
+eq "$(counts thrower%return) $(counts middle%return) $(counts outer%return)" "200 200 300" \
+	"returns beside 200 exceptions, by exit sites"
+eq "$(counts tracer%return) $(counts outer)" "11 400" "returns of tracer, entries of outer"
+eq "$(missed | cut -d ' ' -f 1)" "500" "misses by exit sites"
 assert_untouched "$PID" "$T/before"

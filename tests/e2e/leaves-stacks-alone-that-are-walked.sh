@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # A runtime that walks its own stack by the return addresses on it (HotSpot, V8,
-# Go) gets no return probe, which would kill it at its next collection; entries
-# can be probed.
+# Go) has none of them replaced, which would kill it at its next collection; its
+# functions can be probed at their entries, and at their returns by exit sites.
 . tests/e2e/lib.sh
 
 call()
@@ -28,16 +28,23 @@ for mark in plain JNI_CreateJavaVM _ZN2v87Isolate3NewERKNS0_12CreateParamsE runt
 	assert_untouched "$PID" "$T/before"
 	if [ $mark = plain ]; then
 		# So it would be: this shows that the program looks.
-		trace_start 1 'r callee'
+		trace_start 1 --ret=slot 'r callee'
 		call
 		trace_end
 		eq "$(value wrong)" 1 "without a mark: walks that a return probe disturbed"
+		eq "$HITS $RECORDS" "1 1" "without a mark: returns"
 	else
 		for def in 'r callee' 'f callee%return' 'p callee%return'; do
 			status=0
-			"$UKP" trace -p "$PID" --for 20 "$def" >"$T/trace" 2>"$T/err" || status=$?
+			"$UKP" trace --ret=slot -p "$PID" --for 20 "$def" >"$T/trace" 2>"$T/err" || status=$?
 			eq "$status" 1 "$mark: $def: status"
 			grep -q 'exit sites' "$T/err" || fail "$mark: $def: no reason"
+			assert_untouched "$PID" "$T/before"
+			trace_start 1 "$def"
+			call
+			trace_end
+			eq "$(value wrong)" 0 "$mark: $def: walks that exit sites disturbed"
+			eq "$HITS $RECORDS" "1 1" "$mark: $def: returns"
 			assert_untouched "$PID" "$T/before"
 		done
 	fi

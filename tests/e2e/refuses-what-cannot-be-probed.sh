@@ -99,8 +99,12 @@ for def in 'p execve' 'r execve' 'p execve+4' 'p pthread_create+20' 'r setjmp' '
 	assert_untouched "$PID" "$T/before"
 done
 for def in 'r dlsym' 'r dl_iterate_phdr'; do
-	refused "$def" 'looks at its own return address' -p "$PID" "$def"
+	refused "$def" 'looks at its own return address' -p "$PID" --ret=slot "$def"
 done
+refused 'r dlsym' 'looks at its own return address, and exit sites' -p "$PID" 'r dlsym'
+refused '--ret=call' 'call in place is not there yet' -p "$PID" --ret=call 'r work'
+refused '--ret=walk' 'auto, exit, call or slot' -p "$PID" --ret=walk 'r work'
+refused '--ret=exit' '.' -p "$PID" --ret=exit 'r dlsym'
 # All or nothing: a good one beside a bad one isn't planted.
 refused 'one of two' 'nowhere' -p "$PID" 'p work' 'p nowhere'
 assert_untouched "$PID" "$T/before"

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # C++ exceptions through probed functions, backtrace() and the end of a thread
-# inside some: the target's results are those without probes, what was left that
-# way is a counted miss "unwound".
+# inside some: the target's results are those without probes, whatever catches the
+# returns.  What was left that way is a counted miss, and nothing else is by exit
+# sites; slots give up all that is on its way when somebody unwinds.
 . tests/e2e/lib.sh
 
 # same WORD...: as in the round without probes
@@ -20,40 +21,65 @@ round()
 	await '^done'
 }
 
-for flags in "" -static; do
-	NAME="C++ $flags"
-	# shellcheck disable=SC2086 # none or one
-	build unwind "cc$flags" g++ $flags || { without "$NAME" "it does not build here"; continue; }
+# missed WHY: of the last trace
+missed()
+{
+	sed -n "s/.*[( ]$1 \([0-9]*\).*/\1/p" <<<"$WHY" | grep . || echo 0
+}
+
+cpp()
+{
 	start "$BIN"
 	round
 	cp "$T/out" "$T/without"
 	snapshot "$PID" loose >"$T/before"
-	trace_start 5 'r:t thrower $retval:s32' 'r:m middle $retval:s32' 'r:o outer $retval:s32' \
+	trace_start 5 --ret="$1" 'r:t thrower $retval:s32' 'r:m middle $retval:s32' 'r:o outer $retval:s32' \
 		'r:b tracer $retval:s32' 'p:e middle'
 	round
 	trace_end
 	same caught destroyed normal frames
 	eq "$HITS" $((400 * 4 + 11)) "$NAME: hits"
 	# thrower and middle are left by half of the calls, outer by a quarter
-	[ "$(sed 's/.*unwound \([0-9]*\).*/\1/' <<<"$WHY")" -ge 500 ] || fail "$NAME: $WHY"
+	case $1 in
+	slot) [ "$(missed unwound)" -ge 500 ] || fail "$NAME: $WHY" ;;
+	exit) eq "$(($(missed unwound) + $(missed unreturned))) $MISSES" "500 500" "$NAME: $WHY" ;;
+	esac
 	eq "$(grep -c ': t: ' "$T/trace")" 200 "$NAME: returns"
 	round
 	same caught destroyed normal frames
 	assert_untouched "$PID" "$T/before" loose
-done
+}
 
 for flags in "" -static; do
-	NAME="C $flags"
-	# shellcheck disable=SC2086
-	build backtrace "c$flags" gcc $flags || { without "$NAME" "it does not build here"; continue; }
+	NAME="C++ $flags"
+	# shellcheck disable=SC2086 # none or one
+	build unwind "cc$flags" g++ $flags || { without "$NAME" "it does not build here"; continue; }
+	for how in slot exit auto; do
+		NAME="C++ $flags by $how"
+		cpp $how
+	done
+done
+
+c()
+{
 	start "$BIN"
 	round
 	cp "$T/out" "$T/without"
 	start "$BIN" # anew: its unwinder isn't loaded when we come
-	trace_start 3 'r:b tracer $retval:s32' 'r:l leaves' 'r:w waits'
+	trace_start 3 --ret="$1" 'r:b tracer $retval:s32' 'r:l leaves' 'r:w waits'
 	round
 	trace_end
 	same frames cleaned left
 	eq "$HITS" $((11 + 6 + 6)) "$NAME: hits"
 	verified "$PID" || fail "$NAME: $(cat "$T/verify")"
+}
+
+for flags in "" -static; do
+	NAME="C $flags"
+	# shellcheck disable=SC2086
+	build backtrace "c$flags" gcc $flags || { without "$NAME" "it does not build here"; continue; }
+	for how in slot auto; do
+		NAME="C $flags by $how"
+		c $how
+	done
 done

@@ -28,6 +28,7 @@ struct fake {
 	void (*on_read)(void); /* called by every ukp_session_read() */
 	/* noted by the fake */
 	bool strict;
+	enum ukp_ret ret;
 	unsigned int opened, started, stopped, closed, symbols, interrupts;
 	uint64_t handed;
 };
