@@ -131,15 +131,20 @@ static void handlers_stand_on_the_stack_that_the_program_chose(void **state)
 	(void)state;
 	/* nobody's: ours is free to choose */
 	assert_int_equal(area_signal_flags(UKP_SIGSEGV, &old), always | UKP_SA_ONSTACK);
+	/* ignored: no call is interrupted by it */
 	old.handler = UKP_SIG_IGN;
-	assert_int_equal(area_signal_flags(UKP_SIGSEGV, &old), always | UKP_SA_ONSTACK);
+	assert_int_equal(area_signal_flags(UKP_SIGSEGV, &old),
+	                 always | UKP_SA_ONSTACK | UKP_SA_RESTART);
 	old.handler = 0x401000;
 	assert_int_equal(area_signal_flags(UKP_SIGSEGV, &old), always);
 	old.flags = UKP_SA_ONSTACK | UKP_SA_RESETHAND;
 	assert_int_equal(area_signal_flags(UKP_SIGSEGV, &old), always | UKP_SA_ONSTACK);
 	old.flags = UKP_SA_RESTART;
 	assert_int_equal(area_signal_flags(UKP_SIGBUS, &old), always | UKP_SA_RESTART);
-	/* a trap may come anywhere */
+	/* a trap may come anywhere; what else the program wants of its own holds */
+	assert_int_equal(area_signal_flags(UKP_SIGTRAP, &old),
+	                 always | UKP_SA_ONSTACK | UKP_SA_RESTART);
+	old.flags = 0;
 	assert_int_equal(area_signal_flags(UKP_SIGTRAP, &old), always | UKP_SA_ONSTACK);
 }
 
