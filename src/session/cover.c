@@ -207,18 +207,26 @@ static uint32_t reads(const struct probe *p)
 	}
 }
 
+/* Does it wait for a return?  Then its place is a function's entry, and nothing is before that. */
+static bool follows(const struct probe *p)
+{
+	return p->kind == PROBE_RETURN || p->kind == PROBE_LATENCY || p->kind == PROBE_COUNT_RETURN;
+}
+
 bool cover_form(struct target *t, struct draft *f)
 {
 	const struct probe *p;
 	unsigned int i;
 
 	f->count = true;
+	f->call = false;
 	f->saves = PLAN_SAVE_CALL;
 	for (i = 0; i < UKP_WINDOW_INSNS; i++) {
 		if (!(f->probes >> i & 1))
 			continue;
 		for (p = f->site[i]->probes; p; p = p->next) {
 			f->saves |= reads(p);
+			f->call |= i == 0 && follows(p);
 			if (p->kind != PROBE_COUNT || !p->enabled || p->next ||
 			    p != f->site[i]->probes)
 				f->count = false;

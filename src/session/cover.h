@@ -41,7 +41,7 @@ struct draft {
 	size_t avail;
 	uint8_t probes;
 	struct site *site[WINDOW_SITES];
-	bool count;
+	bool count, call; /* as in struct window */
 	uint32_t saves;
 };
 

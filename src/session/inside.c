@@ -118,12 +118,21 @@ static bool is_entry(const struct detour_copy *c, uint64_t pc)
 	return false;
 }
 
-/* In the part of a detour that calls the engine, or counts? */
+/* On the way from an entry to a stub that calls the function? */
+static bool is_call(const struct detour_copy *c, uint64_t pc)
+{
+	struct ukp_detour_frame frame;
+
+	return ukp_detour_frame(&c->detour.d, &c->shape, pc, 0, &frame) &&
+	       (frame.flags & UKP_PC_CALLS);
+}
+
+/* In the part of a detour that calls the engine or the function, or counts? */
 static bool in_entry(struct leave *l, uint64_t pc)
 {
 	struct detour_copy c;
 
-	return in_slots(l, pc) && find_detour(l, pc, &c) && is_entry(&c, pc);
+	return in_slots(l, pc) && find_detour(l, pc, &c) && (is_entry(&c, pc) || is_call(&c, pc));
 }
 
 /*

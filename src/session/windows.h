@@ -42,6 +42,7 @@ struct window {
 	uint8_t probes; /* bit i: covered instruction i has one */
 	bool ftrace;    /* nothing but nops that a compiler left for this */
 	bool count;     /* entries count by themselves */
+	bool call;      /* the first one's function may be called in place */
 	enum window_state state;
 	uint32_t saves;                  /* what other entries save */
 	uint32_t off;                    /* of its struct ukp_detour in the control area */

@@ -24,5 +24,6 @@ ukp_agent_ctl:
 	.long	ukp_count_hit - head
 	.long	ukp_count_entry - head
 	.long	ukp_exit_hit - head
+	.long	ukp_detour_entry - head
 
 	.section .note.GNU-stack, "", @progbits

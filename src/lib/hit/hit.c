@@ -329,8 +329,10 @@ __attribute__((force_align_arg_pointer)) int ukp_lib_jump_hit(struct pt_regs *re
 __attribute__((force_align_arg_pointer)) int ukp_lib_jump_entry(struct pt_regs *regs,
                                                                 struct ukp_site *site)
 {
-	const uint64_t before = *(volatile uint64_t *)regs->sp;
-	int flow = ukp_lib_jump_hit(regs, site);
+	uint64_t before;
+	bool no_stack = ukp_arch_copy(&before, (void *)regs->sp, 8);
 
-	return flow ? 1 : ukp_rethook_call(ukp_lib_ctl, regs, before);
+	if (ukp_lib_jump_hit(regs, site))
+		return 1;
+	return no_stack ? 0 : ukp_rethook_call(ukp_lib_ctl, regs, before);
 }

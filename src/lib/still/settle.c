@@ -3,6 +3,7 @@
 #include "lib/still/settle.h"
 
 #include "engine/arch.h"
+#include "engine/rethook.h"
 #include "engine/signal.h"
 #include "wire/instance.h"
 
@@ -112,6 +113,15 @@ static uint64_t out_of_slot(const struct settle_window *w, const struct ukp_site
 	return 0;
 }
 
+/*
+ * At a stub: before it calls a function's copy, the address of that is in a word
+ * that is at most one below sp.
+ */
+static bool in_stubs(uint64_t pc)
+{
+	return ukp_rethook_index(ukp_lib_ctl, pc) != UINT32_MAX;
+}
+
 static bool in_hits(const struct settle *st, uint64_t pc)
 {
 	return pc >= st->hit_start && pc < st->hit_end;
@@ -172,7 +182,7 @@ static void in_our_code(struct settle *st, uint64_t pc, uint64_t sp)
 	if (pc >= (uint64_t)ukp_pick_start && pc < (uint64_t)ukp_pick_end)
 		for (i = 0; i < st->nr; i++)
 			st->window[i].stuck = true;
-	n = read_words(st, sp & ~7ull, NEAR_WORDS * 8ull);
+	n = read_words(st, (sp & ~7ull) - 8, NEAR_WORDS * 8ull);
 	for (i = 0; i < n; i++)
 		if (!is_open(&st->buf[i], i, n) || !inside(st, st->buf[i]))
 			suspect(st, st->buf[i]);
@@ -219,10 +229,11 @@ static void look(struct settle *st, const uint64_t *w, uint64_t at, uint64_t end
 {
 	if ((w[FRAME_SEGS] & 0xffff) == USER_CS && w[FRAME_SEGS] >> 48 == USER_SS) {
 		bool seen = w[FRAME_SP] >= at && w[FRAME_SP] < end;
+		bool ours = in_hits(st, *w) || in_stubs(*w);
 
 		saved(st, w, true);
-		if (!seen || in_hits(st, *w))
-			walk_to(k, w[FRAME_SP], in_hits(st, *w) ? *w : 0, seen);
+		if (!seen || ours)
+			walk_to(k, w[FRAME_SP], ours ? *w : 0, seen);
 	} else if (w[1] == USER_CS && w[4] == USER_SS) {
 		saved(st, w, false);
 	}
@@ -340,8 +351,9 @@ static void look_at(struct settle *st, struct still_thread *t)
 
 		for (i = 0; i < sizeof(*r) / 8; i++)
 			suspect(st, word[i]);
-		in_our_code(st, r->ip, r->sp);
 	}
+	if (in_hits(st, r->ip) || in_stubs(r->ip))
+		in_our_code(st, r->ip, r->sp);
 	scan_stacks(st, r->sp);
 }
 
