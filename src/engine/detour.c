@@ -16,7 +16,7 @@ int ukp_detour_hit(struct pt_regs *regs, struct ukp_site *site)
 	hit.site = site;
 	hit.inst = NULL;
 	hit.regs = regs;
-	hit.tsc = ukp_arch_clock();
+	hit.tsc = 0;
 	hit.cpu = ukp_arch_cpu(ctl);
 	hit.flags = UKP_HIT_JUMP | (ukp_hit_alive(ctl) ? 0 : UKP_HIT_CHILD);
 	return ukp_hit_run(&hit);

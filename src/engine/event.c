@@ -221,6 +221,7 @@ int ukp_event_hit(struct ukp_hit *hit, uint64_t ctx)
 
 	if (!__atomic_load_n(&ev->enabled, __ATOMIC_RELAXED))
 		return 0;
+	ukp_hit_time(hit);
 	stat = ukp_hit_stat((struct ukp_chan *)ev->chan, hit->cpu, ev->id);
 	ukp_count(&stat->hits);
 	record(hit, ev, stat);
@@ -271,6 +272,7 @@ int ukp_event_entry(struct ukp_hit *hit, uint64_t ctx)
 
 	if (!__atomic_load_n(&ev->enabled, __ATOMIC_RELAXED))
 		return 0;
+	ukp_hit_time(hit);
 	inst = ukp_event_follow(hit, ev, ukp_event_return);
 	if (!inst)
 		return 0;
@@ -295,6 +297,7 @@ int ukp_event_return(struct ukp_hit *hit, uint64_t ctx)
 	struct ukp_event *ev = (struct ukp_event *)ctx;
 	struct ukp_stat *stat = ukp_hit_stat((struct ukp_chan *)ev->chan, hit->cpu, ev->id);
 
+	ukp_hit_time(hit);
 	if (ukp_event_returned(hit, ev, stat))
 		record(hit, ev, stat);
 	return 0;

@@ -310,7 +310,7 @@ void ukp_frame_hook(struct ukp_hit *hit, struct ukp_instance *inst)
 	ukp_frames_publish(t, inst);
 	if (inst->gen % SWEEP_EVERY || hit->flags & UKP_HIT_NOREAD)
 		return;
-	dead = ukp_frames_sweep(t, hit->tsc, is_dead, hit->ctl);
+	dead = ukp_frames_sweep(t, (uint64_t)inst->gen << 8 ^ inst->frame, is_dead, hit->ctl);
 	if (dead) {
 		drop(hit, dead);
 		ukp_frames_free(t, dead);

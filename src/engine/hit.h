@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "engine/arch.h"
 #include "ukprobes/pt_regs.h"
 #include "wire/chan.h"
 #include "wire/ctl.h"
@@ -35,7 +36,7 @@ struct ukp_hit {
 	struct ukp_instance *inst;       /* at returns */
 	const struct ukp_action *action; /* that runs, at a site */
 	struct pt_regs *regs;
-	uint64_t tsc;
+	uint64_t tsc; /* 0: nobody has asked yet, see ukp_hit_time() */
 	uint32_t cpu;
 	uint32_t flags;
 };
@@ -45,6 +46,13 @@ typedef int (*ukp_action_fn)(struct ukp_hit *hit, uint64_t ctx);
 
 /* Provided by whoever links the engine: the agent or the library. */
 struct ukp_ctl *ukp_engine_ctl(void);
+
+/* For actions that want hit->tsc: reading the clock takes as long as much else. */
+static inline void ukp_hit_time(struct ukp_hit *hit)
+{
+	if (!hit->tsc)
+		hit->tsc = ukp_arch_clock();
+}
 
 struct ukp_site *ukp_site_find(const struct ukp_ctl *ctl, uint64_t addr);
 /* From a detour; nonzero: regs->ip is where to go on. */

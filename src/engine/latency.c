@@ -13,6 +13,7 @@ int ukp_latency_entry(struct ukp_hit *hit, uint64_t ctx)
 
 	if (!__atomic_load_n(&l->enabled, __ATOMIC_RELAXED))
 		return 0;
+	ukp_hit_time(hit);
 	stat = ukp_hit_stat((struct ukp_chan *)l->chan, hit->cpu, l->id);
 	ukp_count(&stat->hits);
 	inst = ukp_follow_get(hit, ukp_latency_return, ctx, &why);
@@ -33,6 +34,7 @@ int ukp_latency_return(struct ukp_hit *hit, uint64_t ctx)
 		ukp_count(&stat->miss[UKP_MISS_UNWOUND]);
 		return 0;
 	}
+	ukp_hit_time(hit);
 	hist = (struct ukp_hist *)(l->hist + ukp_shard(hit->cpu, l->nr_shards) * l->stride);
 	ukp_hist_add(hist, hit->tsc - hit->inst->tsc, hit->regs->ax, l->kind);
 	ukp_count(&stat->records);

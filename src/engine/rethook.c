@@ -178,7 +178,6 @@ bool ukp_return(struct pt_regs *regs, uint64_t stub_ra)
 
 	owner = &instances(ctl)[ukp_rethook_index(ctl, stub_ra - STUB_CALL)];
 	regs->ip = owner->ret_addr;
-	hit.tsc = ukp_arch_clock();
 	hit.cpu = ukp_arch_cpu(ctl);
 	called = owner->flags & UKP_INST_CALLED;
 	finish(&hit, owner, ukp_hit_alive(ctl));

@@ -130,7 +130,6 @@ void rethook_flush_task(struct task_struct *tsk)
 	low = (uint64_t)stack;
 	if (sp < low || sp - low >= size)
 		return;
-	hit.tsc = ukp_arch_clock();
 	hit.cpu = ukp_arch_cpu(hit.ctl);
 	ukp_rethook_flush(&hit, low, low + size, sp);
 }

@@ -21,6 +21,30 @@
 #include "engine/x86/frame.inc"
 
 	.text
+/*
+ * All registers back, and a return by the word that is so many bytes above di.
+ * popfq takes as long as all else together: it is for flags that sahf doesn't have.
+ */
+	.macro leave_regs up
+	mov	REGS_FLAGS(%rsp), %eax
+	test	$0x244500, %eax		/* TF, DF, NT, AC, ID */
+	jnz	2f
+	mov	%eax, %ecx
+	mov	%al, %ah
+	shr	$4, %ecx		/* OF is bit 7 of it */
+	and	$0x80, %cl
+	add	%cl, %cl		/* overflows if that is set */
+	sahf
+	pop_regs
+	lea	\up(%rsp), %rsp
+	ret
+2:	pop_regs
+	lea	24(%rsp), %rsp
+	popfq
+	lea	\up-32(%rsp), %rsp
+	ret
+	.endm
+
 	.globl	ukp_return_entry
 	.hidden	ukp_return_entry
 	.type	ukp_return_entry, @function
@@ -49,20 +73,11 @@ ukp_return_entry:
 	test	%al, %al
 	jnz	1f
 	mov	%rcx, 176(%rsp)
-	pop_regs
-	lea	24(%rsp), %rsp
-	popfq
-	lea	24(%rsp), %rsp
-	ret
-
+	leave_regs 56
 1:	mov	176(%rsp), %rax		/* stub + 5 goes into the pad word */
 	mov	%rcx, 176(%rsp)
 	mov	%rax, 168(%rsp)
-	pop_regs
-	lea	24(%rsp), %rsp
-	popfq
-	lea	16(%rsp), %rsp
-	ret
+	leave_regs 48
 	.size	ukp_return_entry, . - ukp_return_entry
 
 	.section .note.GNU-stack, "", @progbits

@@ -70,7 +70,7 @@ static bool follow(struct ukp_fprobe *f, struct fprobe *fp, struct ukp_hit *hit)
 
 	if (!calls_take(&f->calls))
 		return false;
-	hit_time(hit);
+	hit_cpu(hit);
 	inst = ukp_rethook_get(hit, ukp_fprobe_return, (uint64_t)f, &why);
 	if (!inst) {
 		calls_give(&f->calls);

@@ -243,11 +243,8 @@ void ukp_lib_post(struct pt_regs *regs, uint64_t ra)
 	guard_off(&g);
 }
 
-void hit_time(struct ukp_hit *hit)
+void hit_cpu(struct ukp_hit *hit)
 {
-	if (hit->tsc)
-		return;
-	hit->tsc = ukp_arch_clock();
 	hit->cpu = ukp_arch_cpu(hit->ctl);
 }
 

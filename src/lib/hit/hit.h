@@ -167,13 +167,13 @@ void ukp_post_entry(void);
 
 /*
  * What detours call.  It aligns the stack, which is as the program had it.  The hit
- * has no time and CPU, which would take longer than all else: see hit_time().
+ * has no CPU, which would take as long as all else: see hit_cpu().
  */
 int ukp_lib_jump_hit(struct pt_regs *regs, struct ukp_site *site);
 /* The same at a function's entry, where calls may be followed: see ukp_detour_entry(). */
 int ukp_lib_jump_entry(struct pt_regs *regs, struct ukp_site *site);
 /* Before a call is followed. */
-void hit_time(struct ukp_hit *hit);
+void hit_cpu(struct ukp_hit *hit);
 
 /*
  * In orig_ax of a hit's registers once a handler has chosen ip: from then on who

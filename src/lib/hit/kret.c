@@ -20,7 +20,7 @@ void ukp_lib_entry(struct ukp_hit *hit, struct kprobe *p)
 		miss(rp);
 		return;
 	}
-	hit_time(hit);
+	hit_cpu(hit);
 	inst = ukp_rethook_get(hit, ukp_lib_return, (uint64_t)k, &why);
 	if (!inst) {
 		miss(rp);

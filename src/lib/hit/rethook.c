@@ -107,7 +107,6 @@ int node_hook(struct rethook_node *node, struct pt_regs *regs)
 	struct ukp_instance *inst;
 	enum ukp_miss why;
 
-	hit.tsc = ukp_arch_clock();
 	hit.cpu = ukp_arch_cpu(hit.ctl);
 	inst = ukp_rethook_get(&hit, on_return, (uint64_t)node, &why);
 	if (!inst) {
