@@ -141,6 +141,7 @@ $(O)/bench/target: bench/target.c bench/floor_int3.c bench/target.h
 	$(CC) -std=gnu11 -O2 -g -D_GNU_SOURCE $(warn) -o $@ bench/target.c bench/floor_int3.c
 
 $(O)/bench/library: bench/floor_jump.S
+$(O)/bench/returns: bench/floor_return.S
 
 $(O)/bench/scale_target: bench/scale_target.c
 	@mkdir -p $(@D)
@@ -158,7 +159,7 @@ bench:
 	@scripts/deps.sh build
 	@scripts/deps.sh peers || true
 	@$(MAKE) --no-print-directory -s $(O)/ukprobe $(O)/bench/target $(O)/bench/hits \
-		$(O)/bench/stop_time $(O)/bench/jump $(O)/bench/library $(O)/bench/flat $(O)/bench/many.so \
+		$(O)/bench/stop_time $(O)/bench/jump $(O)/bench/library $(O)/bench/returns $(O)/bench/flat $(O)/bench/many.so \
 		$(O)/bench/ring $(O)/bench/scale $(O)/bench/scale_target
 	@O=$(O) bench/run.sh
 

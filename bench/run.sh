@@ -13,6 +13,8 @@ UKPROBES_OPTIMIZATION=0 "$O/bench/hits" "$O/bench/target"
 echo
 "$O/bench/library"
 echo
+"$O/bench/returns"
+echo
 "$O/bench/jump"
 echo
 "$O/bench/flat" "$O/bench/many.so"
