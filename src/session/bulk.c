@@ -174,6 +174,17 @@ static int make_site(struct bulk *b, uint64_t addr, struct site **ret_s, const c
 	return 0;
 }
 
+static int link_member(struct bulk *b, struct site *s, struct probe *m, struct err *err)
+{
+	int ret = exits_plant_firm(b->t, m, err);
+
+	if (!ret)
+		ret = probe_link(b->t, s, m, err);
+	if (ret)
+		exits_unplant(b->t, m);
+	return ret;
+}
+
 static int build(struct bulk *b, struct err *err)
 {
 	const char *why = NULL;
@@ -191,9 +202,7 @@ static int build(struct bulk *b, struct err *err)
 				ret = make_site(b, m->addr, &s, &why, err);
 		}
 		if (!ret && s)
-			ret = exits_plant_firm(b->t, m, err);
-		if (!ret && s)
-			ret = probe_link(b->t, s, m, err);
+			ret = link_member(b, s, m, err);
 		else if (!ret)
 			refuse(b, m, why);
 	}

@@ -31,7 +31,6 @@
 #define PATIENCE_MS 3000
 #define MAX_UNMAPS 32 /* at once */
 #define AT_ONCE 4096u /* instances, 64 bytes each or so */
-#define FRAMES_AT_ONCE 1024u
 
 static bool ctl_sane(const struct ukp_ctl *c, size_t len)
 {
@@ -394,21 +393,24 @@ static bool mute_record(struct target *t, const struct chan *c, uint64_t word_at
 /* The same of records by frame: how many have owners. */
 static unsigned int mute_frames(struct target *t, const struct chan *c)
 {
-	struct ukp_frames_bucket *some = malloc(FRAMES_AT_ONCE * sizeof(*some));
-	struct ukp_frames frames;
-	const uint64_t table = target_frames(t, &frames);
+	struct ukp_frames_bucket *some = malloc(UKP_FRAMES_NEAR * sizeof(*some));
+	struct ukp_frames laid_out, now;
+	const uint64_t table = target_frames(t, &laid_out);
 	unsigned int owned = 0;
-	uint64_t i, k;
+	uint64_t nr, i, k;
 
-	for (i = 0; some && i <= frames.mask; i += FRAMES_AT_ONCE) {
-		const uint64_t words = table + sizeof(frames) + i * sizeof(*some);
+	/* Mostly the first ones have had room for all. */
+	nr = inject_read(t->inject, table, &now, sizeof(now)) || now.spilled ? laid_out.mask + 1ull
+	                                                                     : laid_out.near + 1ull;
+	for (i = 0; some && i < nr; i += UKP_FRAMES_NEAR) {
+		const uint64_t words = table + sizeof(now) + i * sizeof(*some);
 
-		if (inject_read(t->inject, words, some, FRAMES_AT_ONCE * sizeof(*some)))
+		if (inject_read(t->inject, words, some, UKP_FRAMES_NEAR * sizeof(*some)))
 			break;
-		for (k = 0; k < FRAMES_AT_ONCE * UKP_FRAMES_WORDS; k++)
+		for (k = 0; k < UKP_FRAMES_NEAR * UKP_FRAMES_WORDS; k++)
 			owned += mute_record(t, c, words + k * 8,
 			                     some[k / UKP_FRAMES_WORDS].word[k % UKP_FRAMES_WORDS],
-			                     table + frames.off_records +
+			                     table + laid_out.off_records +
 			                             (i * UKP_FRAMES_WORDS + k) *
 			                                     sizeof(struct ukp_instance));
 	}

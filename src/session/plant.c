@@ -112,7 +112,8 @@ bool site_wanted(const struct site *s)
 	for (p = s->probes; p; p = p->next)
 		if (p->enabled)
 			return true;
-	return false;
+	/* Not planted for them, but kept. */
+	return s->armed && site_drains(s);
 }
 
 static uint32_t put_event(struct target *t, struct probe *p)

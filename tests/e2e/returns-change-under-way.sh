@@ -91,7 +91,7 @@ verified "$PID" || fail "verify: $(cat "$T/verify")"
 
 # --- under fire -------------------------------------------------------------------------
 build counter dynamic gcc
-start "$BIN" 3 400000 recurse=5
+start "$BIN" 3 100000 recurse=5
 snapshot "$PID" loose >"$T/before"
 stat_start 4 'r work' 'r recurse' 'p work' 'p recurse'
 say go
