@@ -186,14 +186,10 @@ void ukp_frames_free(struct ukp_frames *t, struct ukp_instance *inst)
 	__atomic_store_n(word_of(t, inst), UKP_FRAME_FREE, __ATOMIC_RELEASE);
 }
 
-struct ukp_instance *ukp_frames_sweep(struct ukp_frames *t, uint64_t where,
-                                      bool (*is_dead)(const struct ukp_instance *inst, void *arg),
-                                      void *arg)
+static struct ukp_instance *sweep(struct ukp_frames *t, struct ukp_frames_bucket *b,
+                                  bool (*is_dead)(const struct ukp_instance *inst, void *arg),
+                                  void *arg)
 {
-	const uint64_t h = hash(where, 0);
-	/* Half of the looks are where most records are. */
-	struct ukp_frames_bucket *b = bucket_of(t, h, probes(t) > 1 ? h >> 20 & 1 : 0);
-
 	for (unsigned int i = 0; i < UKP_FRAMES_WORDS; i++) {
 		uint64_t *at = &b->word[i], word;
 
@@ -206,6 +202,16 @@ struct ukp_instance *ukp_frames_sweep(struct ukp_frames *t, uint64_t where,
 			return record_of(t, at);
 	}
 	return NULL;
+}
+
+struct ukp_instance *ukp_frames_sweep(struct ukp_frames *t, uint64_t where,
+                                      bool (*is_dead)(const struct ukp_instance *inst, void *arg),
+                                      void *arg)
+{
+	const uint64_t h = hash(where, 0);
+
+	/* Half of the looks are where most records are. */
+	return sweep(t, bucket_of(t, h, probes(t) > 1 ? h >> 20 & 1 : 0), is_dead, arg);
 }
 
 /* --- the pair --------------------------------------------------------------------- */
@@ -291,7 +297,7 @@ struct ukp_instance *ukp_frame_get_by(struct ukp_hit *hit, ukp_action_fn fn, uin
  * or a stub that somebody else has put there meanwhile, or what is about to be
  * called in place.
  */
-static bool is_dead(const struct ukp_instance *inst, void *arg)
+bool ukp_frame_is_dead(const struct ukp_instance *inst, void *ctl)
 {
 	const uint64_t frame = __atomic_load_n(&inst->frame, __ATOMIC_RELAXED);
 	uint64_t word;
@@ -299,7 +305,7 @@ static bool is_dead(const struct ukp_instance *inst, void *arg)
 	if (ukp_arch_copy(&word, (void *)frame, 8))
 		return true;
 	return word != __atomic_load_n(&inst->ret_addr, __ATOMIC_RELAXED) &&
-	       !stub_owner(arg, word) && !ukp_in_slots(arg, word);
+	       !stub_owner(ctl, word) && !ukp_in_slots(ctl, word);
 }
 
 void ukp_frame_hook(struct ukp_hit *hit, struct ukp_instance *inst)
@@ -310,11 +316,39 @@ void ukp_frame_hook(struct ukp_hit *hit, struct ukp_instance *inst)
 	ukp_frames_publish(t, inst);
 	if (inst->gen % SWEEP_EVERY || hit->flags & UKP_HIT_NOREAD)
 		return;
-	dead = ukp_frames_sweep(t, (uint64_t)inst->gen << 8 ^ inst->frame, is_dead, hit->ctl);
+	dead = ukp_frames_sweep(t, (uint64_t)inst->gen << 8 ^ inst->frame, ukp_frame_is_dead,
+	                        hit->ctl);
 	if (dead) {
 		drop(hit, dead);
 		ukp_frames_free(t, dead);
 	}
+}
+
+void ukp_frames_drop(struct ukp_hit *hit, uint64_t where, uint64_t n,
+                     bool (*which)(const struct ukp_instance *inst, void *arg), void *arg)
+{
+	struct ukp_frames *t = frames(hit->ctl);
+	struct ukp_instance *inst;
+
+	for (; n--; where++)
+		while ((inst = sweep(t, &t->bucket[where & t->mask], which, arg))) {
+			drop(hit, inst);
+			ukp_frames_free(t, inst);
+		}
+}
+
+uint32_t ukp_frame_index(const struct ukp_ctl *ctl, const struct ukp_instance *inst)
+{
+	const struct ukp_priv *priv = (struct ukp_priv *)ctl->priv;
+	const struct ukp_frames *t = frames(ctl);
+	uint64_t off;
+
+	if (!priv->off_frames)
+		return UINT32_MAX;
+	off = (uint64_t)inst - (uint64_t)records(t);
+	if (off >= ((uint64_t)t->mask + 1) * UKP_FRAMES_WORDS * sizeof(*inst))
+		return UINT32_MAX;
+	return (uint32_t)(off / sizeof(*inst));
 }
 
 void ukp_frame_put(struct ukp_ctl *ctl, struct ukp_instance *inst)

@@ -82,6 +82,18 @@ static inline struct ukp_instance *ukp_frame_get(struct ukp_hit *hit, ukp_action
 
 void ukp_frame_hook(struct ukp_hit *hit, struct ukp_instance *inst);
 void ukp_frame_put(struct ukp_ctl *ctl, struct ukp_instance *inst);
+/*
+ * Drops what which() names, in n buckets from the one that where names (any
+ * number names one).  which() may see a record that has another life meanwhile;
+ * its answer counts for nothing then.
+ */
+void ukp_frames_drop(struct ukp_hit *hit, uint64_t where, uint64_t n,
+                     bool (*which)(const struct ukp_instance *inst, void *arg), void *arg);
+/* Does its word show that it won't come to its exit?  For ukp_frames_drop(), with the control area.
+ */
+bool ukp_frame_is_dead(const struct ukp_instance *inst, void *ctl);
+/* The number of a record; UINT32_MAX: it is an instance with a stub. */
+uint32_t ukp_frame_index(const struct ukp_ctl *ctl, const struct ukp_instance *inst);
 
 /* The record that an earlier call has left in the hit's frame, if there is one, is dropped. */
 void ukp_frame_drop(struct ukp_hit *hit, uint64_t key);
