@@ -70,7 +70,7 @@ typedef int (*fprobe_entry_cb)(struct fprobe *fp, unsigned long entry_ip, unsign
 typedef void (*fprobe_exit_cb)(struct fprobe *fp, unsigned long entry_ip, unsigned long ret_ip,
                                struct pt_regs *regs, void *entry_data);
 
-/* struct fprobe.flags; UKP_NOVEC, too (see <ukprobes/kprobes.h>). */
+/* struct fprobe.flags; UKP_NOVEC and UKP_BY_*, too (see <ukprobes/kprobes.h>). */
 #define FPROBE_FL_DISABLED 1 /* handlers aren't called; set and cleared at any time */
 /*
  * The handlers are shared with kprobes': they don't run while a kprobe's handler
@@ -136,6 +136,12 @@ int unregister_fprobe(struct fprobe *fp);
 bool fprobe_is_registered(struct fprobe *fp);
 /* Here: at how many functions it is; 0: it isn't registered. */
 size_t ukp_fprobe_functions(struct fprobe *fp);
+
+/*
+ * Here: the mechanism that follows the calls of the function at entry_ip, as
+ * ukp_kretprobe_mechanism().  -EINVAL: it follows none there.
+ */
+int ukp_fprobe_mechanism(struct fprobe *fp, unsigned long entry_ip, char *buf, size_t len);
 
 static inline void disable_fprobe(struct fprobe *fp)
 {

@@ -81,7 +81,8 @@ typedef int (*kprobe_pre_handler_t)(struct kprobe *p, struct pt_regs *regs);
  */
 typedef void (*kprobe_post_handler_t)(struct kprobe *p, struct pt_regs *regs, unsigned long flags);
 
-/* struct kprobe.flags; of these a caller may set DISABLED and UKP_NOVEC. */
+/* struct kprobe.flags; of these a caller may set DISABLED, UKP_NOVEC and, in kretprobes, UKP_BY_*.
+ */
 #define KPROBE_FLAG_GONE 1           /* its text was unmapped */
 #define KPROBE_FLAG_DISABLED 2       /* temporarily off */
 #define KPROBE_FLAG_OPTIMIZED 4      /* in the jump form; here: in each probe, while it is */
@@ -91,6 +92,26 @@ typedef void (*kprobe_post_handler_t)(struct kprobe *p, struct pt_regs *regs, un
  * -mgeneral-regs-only, and so is all that they call): they needn't be saved.
  */
 #define UKP_NOVEC 0x10000
+/*
+ * Here: how a kretprobe, or an fprobe with an exit handler, gets to know that a
+ * function has come back (docs/returns.md); at most one of them, in the flags.
+ *
+ *	EXIT	a probe at each of its exits, the stack stays as it is.  Refused
+ *		where they aren't known, or one of them is a jump to another
+ *		function.  Up to 2^17 calls at a time in the process
+ *	CALL	the entry's detour calls the function in place, once it has the
+ *		jump form, and follows calls as SLOT until then.  Refused where it
+ *		can't have that form
+ *	SLOT	a stub's address in the place of its return address.  Refused
+ *		where that must stay
+ *
+ * Without a wish it is CALL where the entry gets the jump form, else SLOT, and EXIT
+ * where the return address must stay.
+ */
+#define UKP_BY_EXIT 0x20000
+#define UKP_BY_CALL 0x40000
+#define UKP_BY_SLOT 0x80000
+#define UKP_BY_MASK (UKP_BY_EXIT | UKP_BY_CALL | UKP_BY_SLOT)
 
 struct kprobe {
 	/* Exactly one of addr and symbol_name; addr is filled in and stays set. */
@@ -104,7 +125,7 @@ struct kprobe {
 	kprobe_pre_handler_t pre_handler;   /* or NULL */
 	kprobe_post_handler_t post_handler; /* or NULL */
 	unsigned long nmissed;              /* zeroed by register_kprobe() */
-	unsigned int flags;                 /* KPROBE_FLAG_*, UKP_NOVEC */
+	unsigned int flags;                 /* KPROBE_FLAG_*, UKP_NOVEC, UKP_BY_* */
 
 	/* The library's own. */
 	struct kprobe *ukp_next;
@@ -263,8 +284,9 @@ struct kretprobe {
 
 /*
  * In this order: -EINVAL or -ENOENT if it isn't a function's entry; -EINVAL
- * registered already, or a function that returns twice or reads its return
- * address; -E2BIG data_size; -ENOMEM; then those of register_kprobe().
+ * registered already, or a function whose returns can't be caught, as asked for
+ * or at all; -E2BIG data_size; -ENOMEM; then those
+ * of register_kprobe().
  */
 int register_kretprobe(struct kretprobe *rp);
 /*
@@ -274,6 +296,13 @@ int register_kretprobe(struct kretprobe *rp);
 void unregister_kretprobe(struct kretprobe *rp);
 int register_kretprobes(struct kretprobe **rps, int num);
 void unregister_kretprobes(struct kretprobe **rps, int num);
+
+/*
+ * Here: the mechanism that follows its calls now, one of UKP_BY_*.  buf says why that
+ * one, and which exits cost a breakpoint (at most len bytes with the NUL).
+ * -EINVAL: not registered; -EBUSY: from a handler.
+ */
+int ukp_kretprobe_mechanism(const struct kretprobe *rp, char *buf, size_t len);
 
 /* May be NULL while the probe is being unregistered. */
 struct kretprobe *get_kretprobe(struct kretprobe_instance *ri);

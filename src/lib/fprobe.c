@@ -9,31 +9,14 @@
 #include "lib/hit/fprobe.h"
 
 #include <errno.h>
-#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/gather.h"
 #include "lib/jump.h"
 #include "lib/lib.h"
-#include "patch/survey.h"
 
 static struct ukp_fprobe *dead; /* unregistered, calls still on their way */
-
-/* A glob, of all modules or one. */
-struct filter {
-	struct sym_module *module;
-	const char *glob;
-};
-
-struct gather {
-	struct sym_proc *sym;
-	struct survey *survey;
-	struct filter not ; /* glob NULL: none */
-	uint64_t *addr;
-	size_t nr, room;
-	size_t refused;
-	const char *why; /* of the first refused */
-};
 
 static bool is_registered(const struct fprobe *fp)
 {
@@ -54,6 +37,10 @@ size_t ukp_fprobe_functions(struct fprobe *fp)
 
 static void free_fprobe(struct ukp_fprobe *f)
 {
+	size_t i;
+
+	for (i = 0; i < f->used; i++)
+		exits_free(&f->place[i].how);
 	calls_free(&f->calls);
 	free(f->place);
 	free(f);
@@ -63,7 +50,12 @@ static void free_fprobe(struct ukp_fprobe *f)
 static void bury(struct ukp_fprobe *f)
 {
 	struct ukp_fprobe **q = &dead;
+	size_t i = 0;
 
+	while (i < f->used && f->place[i].how.by != PLAN_BY_EXIT)
+		i++;
+	if (i < f->used)
+		exits_forget((uint64_t)f);
 	f->next_dead = dead;
 	dead = f;
 	while ((f = *q)) {
@@ -75,137 +67,6 @@ static void bury(struct ukp_fprobe *f)
 		*q = f->next_dead;
 		free_fprobe(f);
 	}
-}
-
-/* --- which functions ---------------------------------------------------------- */
-
-static int add(struct gather *g, uint64_t addr)
-{
-	if (g->nr == g->room) {
-		size_t room = g->room ? g->room * 2 : 64;
-		uint64_t *more = realloc(g->addr, room * sizeof(*more));
-
-		if (!more)
-			return -ENOMEM;
-		g->addr = more;
-		g->room = room;
-	}
-	g->addr[g->nr++] = addr;
-	return 0;
-}
-
-static void refuse(struct gather *g, const char *why)
-{
-	if (!g->refused++)
-		g->why = why;
-}
-
-static const char *refusal(struct gather *g, uint64_t addr)
-{
-	const char *why = name_denied_here(g->sym, addr);
-
-	return why ? why : survey_check(g->survey, addr);
-}
-
-static bool matches(const struct filter *f, const struct sym_symbol *s)
-{
-	return f->glob && (!f->module || f->module == s->module) && !fnmatch(f->glob, s->name, 0);
-}
-
-static int take_func(const struct sym_symbol *func, void *arg)
-{
-	struct gather *g = arg;
-	const char *why;
-
-	if (func->ifunc || matches(&g->not, func))
-		return 0;
-	why = refusal(g, func->addr);
-	if (!why)
-		return add(g, func->addr);
-	refuse(g, why);
-	return 0;
-}
-
-static int parse(struct filter *f, struct sym_proc *sym, const char *text, struct err *err)
-{
-	const char *colon = strchr(text, ':');
-	char *module;
-
-	f->glob = colon ? colon + 1 : text;
-	f->module = NULL;
-	if (!colon)
-		return 0;
-	module = strndup(text, (size_t)(colon - text));
-	f->module = module ? sym_module_find(sym, module) : NULL;
-	free(module);
-	return f->module ? 0 : err_set(err, -ENOENT, "no module of '%s' is mapped", text);
-}
-
-/* Our own, if it is a library: its functions are called while places change. */
-static struct sym_module *ourselves(struct sym_proc *sym)
-{
-	struct sym_module *m = sym_module_of(sym, (uint64_t)register_fprobe);
-
-	return m && !sym_module_is_exe(m) ? m : NULL;
-}
-
-static int gather_globs(struct gather *g, const char *filter, const char *notfilter,
-                        struct err *err)
-{
-	struct filter f;
-	size_t i;
-	int ret = parse(&f, g->sym, filter, err);
-
-	if (!ret && notfilter)
-		ret = parse(&g->not, g->sym, notfilter, err);
-	for (i = 0; i < sym_nr_modules(g->sym) && !ret; i++) {
-		struct sym_module *m = sym_module_at(g->sym, i);
-
-		if (f.module ? m != f.module : m == ourselves(g->sym))
-			continue;
-		if (sym_for_each_func(g->sym, m, f.glob, take_func, g))
-			ret = err_set(err, -ENOMEM, "out of memory");
-	}
-	if (!ret && !g->nr)
-		ret = err_set(err, -EINVAL, "no function matches '%s'%s%s", filter,
-		              g->refused ? " and can be probed: " : "", g->refused ? g->why : "");
-	return ret;
-}
-
-static int gather_one(struct gather *g, unsigned long ip, const char *name, struct err *err)
-{
-	uint64_t addr;
-	const char *why;
-	bool entry;
-	int ret = name_address(g->sym, (kprobe_opcode_t *)ip, name, 0, &addr, &entry, err);
-
-	if (ret == -ENOENT && !name)
-		err->code = ret = -EINVAL;
-	if (ret)
-		return ret;
-	why = entry ? refusal(g, addr) : "it is no function's entry";
-	if (why)
-		return err_set(err, -EINVAL, "no fprobe at %#lx: %s", addr, why);
-	return add(g, addr) ? err_set(err, -ENOMEM, "out of memory") : 0;
-}
-
-static int by_value(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-/* What several names stand for is one function. */
-static void sort(struct gather *g)
-{
-	size_t i, n = 0;
-
-	qsort(g->addr, g->nr, sizeof(*g->addr), by_value);
-	for (i = 0; i < g->nr; i++)
-		if (!n || g->addr[n - 1] != g->addr[i])
-			g->addr[n++] = g->addr[i];
-	g->nr = n;
 }
 
 /* --- planting ------------------------------------------------------------------- */
@@ -221,7 +82,9 @@ static void unlink_place(struct ukp_fplace *p)
 		;
 	/* A thread that is at p still finds its way to the next. */
 	__atomic_store_n(q, p->next, __ATOMIC_RELEASE);
+	site_count_slots(p->site, &p->how, -1);
 	site_update(p->site, &ignored);
+	exits_unlink(&p->how);
 	p->site = NULL;
 }
 
@@ -235,9 +98,10 @@ static void unlink_all(struct ukp_fprobe *f)
 	own_batch_end();
 }
 
-static int link_place(struct ukp_fprobe *f, uint64_t addr, struct err *err)
+static int link_place(struct ukp_fprobe *f, struct found *found, struct err *err)
 {
 	struct ukp_fplace *p = &f->place[f->used];
+	const uint64_t addr = found->addr;
 	struct lib_site *s;
 	int ret = site_get(addr, false, &s, err);
 
@@ -247,7 +111,14 @@ static int link_place(struct ukp_fprobe *f, uint64_t addr, struct err *err)
 	if (!s->armed && !jump_text_is(addr, s->site->orig, s->site->len))
 		return err_set(err, -EINVAL, "the bytes at %#lx differ from the file's", addr);
 	f->used++;
-	*p = (struct ukp_fplace){ .next = s->fprobes, .f = f, .site = s };
+	*p = (struct ukp_fplace){ .f = f, .how = found->how };
+	found->how = (struct lib_returns){ .nr = 0 };
+	ret = exits_link(&p->how, (uint64_t)f, true, err);
+	if (ret)
+		return ret;
+	site_count_slots(s, &p->how, 1);
+	p->site = s;
+	p->next = s->fprobes;
 	__atomic_store_n(&s->fprobes, p, __ATOMIC_RELEASE);
 	ret = site_update(s, err);
 	if (ret)
@@ -286,9 +157,9 @@ static int plant(struct ukp_fprobe **ret_f, struct fprobe *fp, struct gather *g,
 	*ret_f = f;
 	own_batch_begin();
 	for (i = 0; i < g->nr && !ret; i++) {
-		ret = link_place(f, g->addr[i], err);
+		ret = link_place(f, &g->found[i], err);
 		if (ret == -EINVAL && some) {
-			refuse(g, "its code in memory is not that of its file");
+			gather_refuse(g, "its code in memory is not that of its file");
 			ret = 0;
 		}
 	}
@@ -321,48 +192,24 @@ static int check(const struct fprobe *fp, struct err *err)
 	return 0;
 }
 
-/* What is to be probed: two globs, or num addresses or names. */
-struct wanted {
-	const char *filter, *notfilter;
-	const unsigned long *ips;
-	const char **syms;
-	int num;
-};
-
-static int gather(struct gather *g, const struct fprobe *fp, const struct wanted *w,
-                  struct err *err)
-{
-	int i, ret = 0;
-
-	if (survey_open(&g->survey, g->sym, fp->exit_handler != NULL))
-		return err_set(err, -ENOMEM, "out of memory");
-	if (w->filter)
-		ret = gather_globs(g, w->filter, w->notfilter, err);
-	for (i = 0; i < w->num && !ret; i++)
-		ret = gather_one(g, w->ips ? w->ips[i] : 0, w->syms ? w->syms[i] : NULL, err);
-	survey_close(g->survey);
-	if (!ret)
-		sort(g);
-	return ret;
-}
-
-static int register_locked(struct ukp_fprobe **f, struct fprobe *fp, const struct wanted *w,
+static int register_locked(struct ukp_fprobe **f, struct fprobe *fp, const struct gather_wanted *w,
                            struct err *err)
 {
 	struct gather g = { .nr = 0 };
+	struct sym_proc *sym;
 	int ret = check(fp, err);
 
 	if (!ret)
-		ret = own_sym(&g.sym, err);
+		ret = own_sym(&sym, err);
 	if (!ret)
-		ret = kprobe_follow_modules(g.sym, err);
+		ret = kprobe_follow_modules(sym, err);
 	if (!ret)
-		ret = gather(&g, fp, w, err);
+		ret = gather(&g, sym, fp, w, err);
 	if (!ret) {
 		fp->nmissed = 0;
 		ret = plant(f, fp, &g, w->filter != NULL, err);
 	}
-	free(g.addr);
+	gather_free(&g);
 	return ret;
 }
 
@@ -379,7 +226,7 @@ static void wait_and_bury(struct ukp_fprobe *f)
 	lib_unlock();
 }
 
-static int register_wanted(struct fprobe *fp, const struct wanted *w)
+static int register_wanted(struct fprobe *fp, const struct gather_wanted *w)
 {
 	struct err *err = lib_err();
 	struct ukp_fprobe *f = NULL;
@@ -400,7 +247,7 @@ static int register_wanted(struct fprobe *fp, const struct wanted *w)
 
 int register_fprobe(struct fprobe *fp, const char *filter, const char *notfilter)
 {
-	struct wanted w = { .filter = filter, .notfilter = notfilter };
+	struct gather_wanted w = { .filter = filter, .notfilter = notfilter };
 
 	if (!fp || !filter)
 		return err_set(lib_err(), -EINVAL, "no fprobe or no filter");
@@ -409,7 +256,7 @@ int register_fprobe(struct fprobe *fp, const char *filter, const char *notfilter
 
 int register_fprobe_ips(struct fprobe *fp, unsigned long *addrs, int num)
 {
-	struct wanted w = { .ips = addrs, .num = num };
+	struct gather_wanted w = { .ips = addrs, .num = num };
 
 	if (!fp || !addrs || num <= 0)
 		return err_set(lib_err(), -EINVAL, "no fprobe or no addresses");
@@ -423,12 +270,32 @@ static int by_name(const void *a, const void *b)
 
 int register_fprobe_syms(struct fprobe *fp, const char **syms, int num)
 {
-	struct wanted w = { .syms = syms, .num = num };
+	struct gather_wanted w = { .syms = syms, .num = num };
 
 	if (!fp || !syms || num <= 0)
 		return err_set(lib_err(), -EINVAL, "no fprobe or no symbols");
 	qsort(syms, (size_t)num, sizeof(*syms), by_name);
 	return register_wanted(fp, &w);
+}
+
+int ukp_fprobe_mechanism(struct fprobe *fp, unsigned long ip, char *buf, size_t len)
+{
+	struct err *err = lib_err();
+	const struct ukp_fprobe *f;
+	size_t i = 0;
+	int ret = lib_lock(false, err);
+
+	if (ret)
+		return ret;
+	f = fprobe_is_registered(fp) ? fp->ukp_fprobe : NULL;
+	while (f && i < f->used && (!f->place[i].site || f->place[i].site->addr != ip))
+		i++;
+	if (!f || i == f->used || !fp->exit_handler)
+		ret = err_set(err, -EINVAL, "the fprobe follows no calls of %#lx", ip);
+	else
+		ret = exits_describe(f->place[i].site, &f->place[i].how, buf, len);
+	lib_unlock();
+	return ret;
 }
 
 int unregister_fprobe(struct fprobe *fp)

@@ -9,17 +9,26 @@
 
 #include "plan/detour.h"
 
-#define SUBSETS (1u << (LIB_JUMP_SIZE - 1)) /* of the instructions behind the first */
 #define BATCH 256
 #define AWAY (16u << 20) /* where a detour is planned to learn its size */
+
+/* Of a window, for one set of its instructions (bits) that have probes. */
+struct lib_detour {
+	struct lib_detour *next;
+	unsigned int set;
+	const struct ukp_detour *d;
+};
 
 struct lib_window {
 	struct plan_window w;
 	/* What it was planned for. */
 	const struct plan_targets *targets;
-	uint8_t code[PLAN_WINDOW_MAX];
-	const struct ukp_detour *detour[SUBSETS]; /* by which of them have probes */
+	uint8_t reach;
+	uint8_t code[PLAN_WINDOW_LONG];
+	struct lib_detour *detours;
 };
+
+static unsigned int longest = LIB_JUMP_SIZE;
 
 static const char memory[] = "no memory for its detour";
 static const char changed[] = "the code has changed";
@@ -34,47 +43,72 @@ static struct lib_site *armed_at(const struct lib_site *s, const struct plan_win
 	return t && t->armed ? t : NULL;
 }
 
+unsigned int jump_longest(void)
+{
+	return longest;
+}
+
 struct lib_site *jump_over(uint64_t addr)
 {
 	uint64_t off;
 
-	for (off = 0; off < LIB_JUMP_SIZE; off++) {
+	for (off = 0; off < longest; off++) {
 		struct lib_site *s = site_find(addr - off);
 
-		if (s && s->head == s)
+		if (s && s->head == s && (off < LIB_JUMP_SIZE || off < s->over->len))
 			return s;
 	}
 	return NULL;
 }
 
+/* Bytes of ours from s on; those under the jump of another site are that one's. */
+static unsigned int bytes_of_ours(const struct lib_site *s)
+{
+	if (s->head == s)
+		return LIB_JUMP_SIZE;
+	return s->armed && (!s->head || s->addr - s->head->addr >= LIB_JUMP_SIZE);
+}
+
 /* Memory as it would be without us. */
 static int read_text(uint64_t addr, uint8_t *buf, size_t len)
 {
-	uint64_t at, i;
+	uint64_t at, i, n;
 	int ret = own_read(addr, buf, len);
 
 	for (at = addr - LIB_JUMP_SIZE + 1; at < addr + len && !ret; at++) {
 		const struct lib_site *s = site_find(at);
-		uint64_t n = s && s->head == s ? LIB_JUMP_SIZE : s && s->armed && !s->head;
 
+		n = s ? bytes_of_ours(s) : 0;
 		for (i = 0; i < n; i++)
 			if (at + i >= addr && at + i < addr + len)
-				buf[at + i - addr] = s->head ? s->over->orig[i] : s->site->orig[0];
+				buf[at + i - addr] = n > 1 ? s->over->orig[i] : s->site->orig[0];
 	}
 	return ret;
 }
 
 bool jump_text_is(uint64_t addr, const uint8_t *code, size_t len)
 {
-	uint8_t now[PLAN_WINDOW_MAX];
+	uint8_t now[PLAN_WINDOW_LONG];
 
 	return len <= sizeof(now) && !read_text(addr, now, len) && !memcmp(now, code, len);
+}
+
+/* As far as the exits that it is to reach, or no further than the jump needs. */
+static void extend(const struct plan_window_request *req, struct plan_window *w, unsigned int reach)
+{
+	struct plan_window far = *w;
+
+	while (far.len < reach)
+		if (!plan_window_extend(req, &far))
+			return;
+	if (!memcmp(req->live, req->code, far.len))
+		*w = far;
 }
 
 static const char *make_window(struct lib_site *s, const struct plan_targets *targets,
                                uint64_t bias)
 {
-	uint8_t code[PLAN_WINDOW_MAX], live[PLAN_WINDOW_MAX];
+	uint8_t code[PLAN_WINDOW_LONG], live[PLAN_WINDOW_LONG];
 	struct plan_window_request req = { .targets = targets,
 		                           .code = code,
 		                           .avail = sizeof(code),
@@ -89,13 +123,16 @@ static const char *make_window(struct lib_site *s, const struct plan_targets *ta
 	if (!plan_window(&req, &w))
 		return w.why == PLAN_WINDOW_COPY ? plan_reason(w.refusal)
 		                                 : plan_window_reason(w.why);
+	extend(&req, &w, s->reach);
 	s->window = calloc(1, sizeof(*s->window));
 	if (!s->window)
 		return memory;
 	s->window->w = w;
 	s->window->targets = targets;
+	s->window->reach = s->reach;
 	memcpy(s->window->code, code, sizeof(code));
 	s->covers = w.len;
+	longest = w.len > longest ? w.len : longest;
 	return NULL;
 }
 
@@ -106,7 +143,7 @@ static const char *look_inside(struct lib_site *s, unsigned int *set)
 	unsigned int off, i = 1;
 	struct err ignored = ERR_INIT;
 
-	*set = 0;
+	*set = s->armed && !s->anchor;
 	/* Static branches change their bytes by themselves. */
 	if (labels_reserved(s->addr, s->addr + w->covered - 1))
 		return inside;
@@ -118,11 +155,10 @@ static const char *look_inside(struct lib_site *s, unsigned int *set)
 			return inside; /* somebody else's: traps are diverted there */
 		if (t && t->armed && (!starts || site_wants_post(t)))
 			return inside;
-		if (t && t->armed) {
-			if (t->head && t->head != s && jump_take_back(t->head, &ignored))
-				return inside;
-			*set |= 1u << (i - 1);
-		}
+		if (t && t->head && t->head != s && jump_take_back(t->head, &ignored))
+			return inside;
+		if (t && t->armed)
+			*set |= 1u << i;
 		i += starts;
 	}
 	return NULL;
@@ -140,8 +176,9 @@ static bool plan(struct plan_detour_request *req, struct plan_detour *out)
 /* One shape for each way to call the engine. */
 static uint32_t put_shape(const struct ukp_detour_shape *shape)
 {
-	static uint32_t shapes[2];
-	uint32_t *off = &shapes[!!(shape->flags & UKP_DETOUR_NEAR)];
+	static uint32_t shapes[4];
+	uint32_t *off = &shapes[!!(shape->flags & UKP_DETOUR_NEAR) +
+	                        2 * !!(shape->flags & UKP_DETOUR_CALL)];
 
 	if (!*off) {
 		*off = own_alloc(sizeof(*shape));
@@ -175,8 +212,9 @@ static const struct ukp_detour *make_detour(struct lib_site *s, unsigned int set
 		.window = w,
 		.engine = (uint64_t)ukp_lib_jump_hit,
 		.entry = (uint64_t)ukp_lib_jump_entry,
-		.form = { .saves = PLAN_SAVE_ALL, .flow = true, .call = true },
-		.probes = (uint8_t)(1 | set << 1),
+		/* Calls are followed from the entry of a function, which heads its window. */
+		.form = { .saves = PLAN_SAVE_ALL, .flow = true, .call = set & 1 },
+		.probes = (uint8_t)set,
 		.buf = s->addr + AWAY
 	};
 	struct err err = ERR_INIT;
@@ -194,6 +232,28 @@ static const struct ukp_detour *make_detour(struct lib_site *s, unsigned int set
 	return put_detour(s, &out);
 }
 
+static const struct ukp_detour *detour_for(struct lib_site *s, unsigned int set)
+{
+	struct lib_detour *d = s->window->detours;
+
+	while (d && d->set != set)
+		d = d->next;
+	if (d)
+		return d->d;
+	d = calloc(1, sizeof(*d));
+	if (!d)
+		return NULL;
+	d->set = set;
+	d->d = make_detour(s, set);
+	if (!d->d) {
+		free(d);
+		return NULL;
+	}
+	d->next = s->window->detours;
+	s->window->detours = d;
+	return d->d;
+}
+
 /* Traps go on in the copies, if threads may be inside; the hit path knows where that is. */
 static void publish(struct lib_site *s, const struct ukp_detour *d)
 {
@@ -208,21 +268,23 @@ static void publish(struct lib_site *s, const struct ukp_detour *d)
 const char *jump_prepare(struct lib_site *s, const struct plan_targets *targets, uint64_t bias)
 {
 	const struct lib_window *old = s->window;
+	struct err ignored = ERR_INIT;
+	const struct ukp_detour *d;
 	const char *why = NULL;
 	unsigned int set;
 
 	/* One that is not for this code any more is kept: a thread may be in its detours. */
-	if (!old || old->targets != targets || !jump_text_is(s->addr, old->code, old->w.len))
+	if (!old || old->targets != targets || old->reach < s->reach ||
+	    !jump_text_is(s->addr, old->code, old->w.len))
 		why = make_window(s, targets, bias);
 	if (!why)
 		why = look_inside(s, &set);
 	if (why)
 		return why;
-	if (!s->window->detour[set])
-		s->window->detour[set] = make_detour(s, set);
-	if (!s->window->detour[set])
+	d = detour_for(s, set);
+	if (!d || site_anchor(s, true, &ignored))
 		return memory;
-	publish(s, s->window->detour[set]);
+	publish(s, d);
 	return NULL;
 }
 
@@ -233,7 +295,10 @@ bool jump_must_settle(const struct lib_site *s)
 
 void jump_cancel(struct lib_site *s)
 {
+	struct err ignored = ERR_INIT;
+
 	publish(s, NULL);
+	site_anchor(s, false, &ignored);
 }
 
 /* The window's bytes with its breakpoints, and with its jump. */
@@ -245,7 +310,8 @@ static void both_forms(const struct lib_site *s, uint8_t traps[LIB_JUMP_SIZE],
 
 	memcpy(traps, s->over->orig, LIB_JUMP_SIZE);
 	memcpy(jump, s->over->jump, LIB_JUMP_SIZE);
-	for (i = 0; i < w->nr; i++)
+	/* What lies behind the jump keeps its breakpoints. */
+	for (i = 0; i < w->nr && w->insn[i].off < LIB_JUMP_SIZE; i++)
 		if (armed_at(s, w, i))
 			traps[w->insn[i].off] = POKE_INT3;
 }
@@ -270,7 +336,7 @@ static void set_head(struct lib_site *s, struct lib_site *head)
 	for (i = 0; i < w->nr; i++) {
 		struct lib_site *t = site_find(s->addr + w->insn[i].off);
 
-		if (!t || (head && !t->armed))
+		if (!t || (head && !t->armed && t != head))
 			continue;
 		t->head = head;
 		t->why = NULL;
@@ -296,7 +362,7 @@ void jump_write(struct lib_site **head, size_t n)
 			continue;
 		}
 		jump_cancel(head[i]);
-		head[i]->why = v && v[i].error == -EINVAL ? changed : memory;
+		jump_give_up(head[i], v && v[i].error == -EINVAL ? changed : memory);
 	}
 	free(v);
 }
@@ -315,8 +381,8 @@ static int taken_back(struct lib_site *s, int ret, struct err *err)
 	if (ret && ret != -EINVAL && ret != -EIO)
 		return err_set(err, ret, "cannot write text through /proc/self/mem: %s",
 		               strerror(-ret));
-	publish(s, NULL);
 	set_head(s, NULL);
+	jump_cancel(s);
 	opt_queue_window(s, s->window->w.len);
 	return 0;
 }
@@ -369,8 +435,10 @@ void jump_forget(struct lib_site *s)
 	struct lib_site *head = jump_over(s->addr);
 
 	if (head) {
-		publish(head, NULL);
 		set_head(head, NULL);
+		publish(head, NULL);
+		head->armed = head->armed && !head->anchor;
+		head->anchor = false;
 	}
 	s->window = NULL;
 	s->covers = 0;

@@ -9,6 +9,10 @@
  * breakpoints.  A window belongs to its first site; armed sites further in have
  * entries of their own in the detour.  For each set of them a detour is made once
  * and kept: nothing that a thread may be in is ever written again.
+ *
+ * An exit often has no room for a jump behind it.  Then its window begins at a
+ * site before it, which may have no probe of its own, and takes along what is
+ * between; the bytes behind the first five stay as they are, breakpoints and all.
  */
 #ifndef UKP_LIB_JUMP_H
 #define UKP_LIB_JUMP_H
@@ -22,6 +26,23 @@
  * runtime - link-time address.
  */
 const char *jump_prepare(struct lib_site *s, const struct plan_targets *targets, uint64_t bias);
+/*
+ * Exits (room.c).  A jump from the site from on is to cover that one.
+ */
+void jump_reach(struct lib_site *from, struct lib_site *exit);
+/* Have the jumps that are still to be prepared take s along, if they come near it. */
+void jump_make_room(struct lib_site *s);
+/*
+ * The site at whose place the jump over s is to begin.  NULL: *why it can't be,
+ * or else a jump was taken back for it, and s is to be looked at again.
+ */
+struct lib_site *jump_head(struct lib_site *s, const char **why);
+/* Is s under a jump that is there, or prepared? */
+bool jump_is_covered(const struct lib_site *s);
+/* For all breakpoints in the window of a jump that is not to be. */
+void jump_give_up(struct lib_site *head, const char *why);
+void jump_for_each(struct lib_site *head, void (*fn)(struct lib_site *s));
+unsigned int jump_longest(void); /* no window covers more bytes */
 /* After jump_prepare(): has its window more than one instruction, so that threads may be inside? */
 bool jump_must_settle(const struct lib_site *s);
 /* Forget what was prepared, or put back breakpoints and forget the jump. */

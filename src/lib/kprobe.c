@@ -17,7 +17,7 @@
 #include "lib/opt.h"
 #include "patch/place.h"
 
-#define CALLER_FLAGS (KPROBE_FLAG_DISABLED | UKP_NOVEC)
+#define CALLER_FLAGS (KPROBE_FLAG_DISABLED | UKP_NOVEC | UKP_BY_MASK)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* From before it locks until after it has unlocked: both functions may be probed. */
@@ -113,7 +113,9 @@ static int plant(struct kprobe *p, struct sym_proc *sym, uint64_t addr, bool che
                  struct err *err)
 {
 	struct lib_site *s = NULL;
-	int ret = checked ? 0 : place_check(sym, addr, p->ukp_ret != NULL, -1, err);
+	/* Exit sites leave return addresses alone. */
+	bool changes = p->ukp_ret && p->ukp_ret->how.by != PLAN_BY_EXIT;
+	int ret = checked ? 0 : place_check(sym, addr, changes, -1, err);
 
 	if (!ret)
 		ret = kprobe_check_memory(sym, addr, err);

@@ -16,8 +16,10 @@ static struct ukp_kret *dead; /* unregistered, calls still on their way */
 
 static void free_kret(struct ukp_kret *k)
 {
-	if (k)
+	if (k) {
 		calls_free(&k->calls);
+		exits_free(&k->how);
+	}
 	free(k);
 }
 
@@ -37,7 +39,7 @@ static void reap(void)
 	}
 }
 
-static struct ukp_kret *new_kret(struct kretprobe *rp)
+static struct ukp_kret *new_kret(struct kretprobe *rp, const struct lib_returns *how)
 {
 	struct ukp_kret *k = calloc(1, sizeof(*k));
 
@@ -46,16 +48,20 @@ static struct ukp_kret *new_kret(struct kretprobe *rp)
 		free(k);
 		return NULL;
 	}
-	if (k)
+	if (k) {
 		k->rp = rp;
+		k->how = *how;
+	}
 	return k;
 }
 
 /* The checks that come before those of a kprobe. */
-static int check(struct kretprobe *rp, struct sym_proc *sym, bool checked, struct err *err)
+static int check(struct kretprobe *rp, struct sym_proc *sym, bool checked, struct lib_returns *how,
+                 struct err *err)
 {
 	const struct lib_site *s;
-	const char *why;
+	const char *denied;
+	struct err why;
 	bool entry;
 	uint64_t addr;
 	int ret;
@@ -68,31 +74,63 @@ static int check(struct kretprobe *rp, struct sym_proc *sym, bool checked, struc
 	s = site_find(addr);
 	if (s && site_has(s, &rp->kp))
 		return err_set(err, -EINVAL, "the probe is registered already");
-	why = checked ? NULL : deny_check(sym, addr, true);
-	if (why)
-		return kprobe_refuse(&rp->kp, addr, why, err);
-	if (rp->data_size > KRETPROBE_MAX_DATA_SIZE)
+	denied = checked ? NULL : deny_check(sym, addr, false);
+	if (denied)
+		return kprobe_refuse(&rp->kp, addr, denied, err);
+	denied = checked ? NULL : deny_check(sym, addr, true);
+	ret = exits_choose(sym, addr, rp->kp.flags, denied, NULL, how, &why);
+	if (ret)
+		return ret == -EINVAL ? kprobe_refuse(&rp->kp, addr, why.text, err)
+		                      : err_set(err, ret, "%s", why.text);
+	if (rp->data_size > KRETPROBE_MAX_DATA_SIZE) {
+		exits_free(how);
 		return err_set(err, -E2BIG, "data_size is more than %d", KRETPROBE_MAX_DATA_SIZE);
+	}
 	return 0;
+}
+
+/* The exits first: of a call that is followed, none may be missed. */
+static int plant(struct kretprobe *rp, struct sym_proc *sym, bool checked, struct err *err)
+{
+	struct ukp_kret *k = rp->kp.ukp_ret;
+	struct err why;
+	int ret = 0;
+
+	if (k->how.nr)
+		ret = kprobe_follow_modules(sym, err);
+	if (!ret)
+		ret = exits_link(&k->how, (uint64_t)k, false, err);
+	if (ret)
+		return ret;
+	ret = kprobe_register_locked(&rp->kp, sym, checked, err);
+	if (ret) {
+		why = *err;
+		exits_unlink(&k->how);
+		*err = why;
+	}
+	return ret;
 }
 
 static int register_locked(struct kretprobe *rp, struct sym_proc *sym, bool checked,
                            struct err *err)
 {
+	struct lib_returns how;
 	int ret;
 
 	if (!rp->kp.addr == !rp->kp.symbol_name)
 		return err_set(err, -EINVAL, "exactly one of addr and symbol_name must be set");
-	ret = check(rp, sym, checked, err);
+	ret = check(rp, sym, checked, &how, err);
 	if (ret)
 		return ret;
 	rp->kp.pre_handler = NULL;
 	rp->kp.post_handler = NULL;
 	rp->nmissed = 0;
-	rp->kp.ukp_ret = new_kret(rp);
-	if (!rp->kp.ukp_ret)
+	rp->kp.ukp_ret = new_kret(rp, &how);
+	if (!rp->kp.ukp_ret) {
+		exits_free(&how);
 		return err_set(err, -ENOMEM, "out of memory");
-	ret = kprobe_register_locked(&rp->kp, sym, checked, err);
+	}
+	ret = plant(rp, sym, checked, err);
 	if (ret) {
 		free_kret(rp->kp.ukp_ret);
 		rp->kp.ukp_ret = NULL;
@@ -111,6 +149,7 @@ static void unlink_all(struct kretprobe **rps, int num)
 			rps[i]->kp.addr = NULL;
 			continue;
 		}
+		exits_unlink(&k->how);
 		__atomic_store_n(&k->rp, NULL, __ATOMIC_RELEASE);
 		/* Not freed before the wait: entries that run now may still hook. */
 		k->next_dead = NULL;
@@ -128,6 +167,10 @@ static void bury_all(struct kretprobe **rps, int num)
 		if (!k)
 			continue;
 		rps[i]->kp.ukp_reserved[0] = 0;
+		/* Relaxed: whoever has made it active has been waited for. */
+		if (k->how.by == PLAN_BY_EXIT &&
+		    __atomic_load_n(&k->calls.active, __ATOMIC_RELAXED))
+			exits_forget((uint64_t)k);
 		k->next_dead = dead;
 		dead = k;
 	}
@@ -233,4 +276,22 @@ int register_kretprobe(struct kretprobe *rp)
 struct kretprobe *get_kretprobe(struct kretprobe_instance *ri)
 {
 	return __atomic_load_n(&ri->rph->rp, __ATOMIC_ACQUIRE);
+}
+
+int ukp_kretprobe_mechanism(const struct kretprobe *rp, char *buf, size_t len)
+{
+	struct err *err = lib_err();
+	const struct lib_site *s;
+	int ret = lib_lock(false, err);
+
+	if (ret)
+		return ret;
+	s = site_find((uint64_t)rp->kp.addr);
+	if (!s || !site_has(s, &rp->kp)) {
+		ret = err_set(err, -EINVAL, "the probe is not registered");
+	} else {
+		ret = exits_describe(s, &rp->kp.ukp_ret->how, buf, len);
+	}
+	lib_unlock();
+	return ret;
 }

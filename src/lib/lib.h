@@ -6,11 +6,14 @@
  *	site.c	     sites and slots, the one byte
  *	name.c	     from names to places; the blacklist
  *	jump.c       five bytes instead of the one: windows and detours
+ *	room.c       where the jumps over exits begin
  *	opt.c        when that happens: the optimizer's thread
  *	hold.c       all threads stand still for it
  *	kprobe.c     register, unregister, enable
  *	kretprobe.c  the same at returns
  *	fprobe.c     many functions at once
+ *	gather.c     which ones those are
+ *	exits.c      where functions leave, and which mechanism follows their calls
  *	regs.c	     registers by name
  *	bulk.c	     many places at once
  *	objpool.c, rethook.c  what their headers declare
@@ -68,7 +71,34 @@ void own_batch_begin(void);
 void own_batch_end(void);
 uint32_t own_alloc(size_t size); /* in the control area; 0: full */
 struct slots *own_slots(void);
+/* The table of calls by their frames, for exit sites: made when it is first asked for. */
+int own_frames(struct err *err);
+uint32_t own_records(void); /* how many it has, or would have */
 void vec_init(void);
+
+/*
+ * By which mechanism the calls of the function at addr are to be followed, as
+ * flags have it or as is right.  must: why its return address must stay, by the
+ * lists; or NULL.  -EINVAL with the reason, which names no function.  x keeps what
+ * was chosen until exits_free(); its exits can be probed, as far as survey (or
+ * NULL) says.
+ */
+struct survey;
+int exits_choose(struct sym_proc *sym, uint64_t addr, unsigned int flags, const char *must,
+                 struct survey *survey, struct lib_returns *x, struct err *err);
+void exits_free(struct lib_returns *x);
+/* Arm the exits, before the entry is.  On failure none is. */
+int exits_link(struct lib_returns *x, uint64_t ctx, bool fprobe, struct err *err);
+void exits_unlink(struct lib_returns *x);
+/*
+ * Of ctx no call is to be reported any more; after lib_wait().  Not known: which
+ * of ctx's calls are by exit sites.
+ */
+void exits_forget(uint64_t ctx);
+/* The calls whose frames are in [low, high). */
+void exits_flush(uint64_t low, uint64_t high);
+/* UKP_BY_*, and why, with what keeps exits from the jump form. */
+int exits_describe(const struct lib_site *s, const struct lib_returns *x, char *buf, size_t len);
 
 /* For calls with len bytes of data each, at most maxactive (<= 0: any number) at a time. */
 int calls_init(struct ukp_calls *c, size_t len, int maxactive);
@@ -80,9 +110,18 @@ struct lib_site *site_find(uint64_t addr);
 int site_get(uint64_t addr, bool post, struct lib_site **ret, struct err *err);
 int site_link(struct lib_site *s, struct kprobe *p, struct err *err);
 void site_unlink(struct lib_site *s, struct kprobe *p);
+/* One probe that follows calls so is linked (1) or unlinked (-1). */
+void site_count_slots(struct lib_site *s, const struct lib_returns *how, int by);
 bool site_has(const struct lib_site *s, const struct kprobe *p);
 /* Text as the enabled probes want it. */
 int site_update(struct lib_site *s, struct err *err);
+/* Do any of them want it armed? */
+bool site_is_wanted(const struct lib_site *s);
+/*
+ * A breakpoint for the jump that is to begin here, on behalf of others: nobody
+ * gets into its window by its first instruction from then on.
+ */
+int site_anchor(struct lib_site *s, bool on, struct err *err);
 bool site_wants_post(const struct lib_site *s);
 struct lib_site *site_first(void); /* of all, by next */
 /* Where traps at addr go on instead of the slot; 0: in the slot. */
@@ -100,6 +139,8 @@ int site_plant_internal(struct err *err);
  * what is within len bytes of it: whether a jump may come is to be seen.
  */
 void opt_queue(struct lib_site *s);
+/* Why s has no jump; NULL: it has one, that may be another site's. */
+const char *opt_why(const struct lib_site *s);
 void opt_queue_window(const struct lib_site *s, uint64_t len);
 
 /*

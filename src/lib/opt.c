@@ -73,7 +73,7 @@ static bool eligible(const struct lib_site *s)
 
 	if (!s->armed || s->head || site_wants_post(s))
 		return false;
-	if (s->fprobes)
+	if (s->fprobes || s->exits)
 		return true;
 	/* Probes of our own alone are too few to look through a module for. */
 	for (p = s->probes; p; p = p->ukp_next)
@@ -127,6 +127,13 @@ void opt_queue(struct lib_site *s)
 			consider(t);
 	}
 	consider(s);
+	/* So may exits behind it, whose jumps begin before them. */
+	for (at = s->addr + 1; at < s->addr + jump_longest(); at++) {
+		struct lib_site *t = site_find(at);
+
+		if (t && t->from && t->armed && !t->head)
+			consider(t);
+	}
 }
 
 static int by_address(const void *a, const void *b)
@@ -172,45 +179,49 @@ static void drop_batch(struct batch *b)
 	free(b->head);
 }
 
-/* Under a jump that is there, or will be with this batch. */
-static bool is_covered(const struct lib_site *s)
+/* The head of the jump over s, prepared; NULL: none, and perhaps s->why. */
+static struct lib_site *prepare_one(struct lib_site *s)
 {
-	uint64_t k;
+	const struct plan_targets *targets;
+	struct lib_site *head = NULL;
+	uint64_t bias = 0;
 
-	for (k = 1; k < LIB_JUMP_SIZE; k++) {
-		const struct lib_site *t = site_find(s->addr - k);
-
-		if (t && t->over && k < t->covers)
-			return true;
-	}
-	return false;
+	targets = sets_find(s->addr, &bias);
+	if (!own_can_poke())
+		s->why = "the kernel has no membarrier() that serialises cores";
+	else if (!targets)
+		s->why = "the module's code could not be followed";
+	else
+		head = jump_head(s, &s->why);
+	if (head)
+		s->why = jump_prepare(head, targets, bias);
+	else if (!s->why)
+		enqueue(s);
+	return s->why ? NULL : head;
 }
 
 static void prepare(struct batch *b)
 {
 	size_t i;
 
+	for (i = 0; i < b->n; i++)
+		if (b->site[i]->from && eligible(b->site[i]))
+			jump_make_room(b->site[i]);
 	for (i = 0; i < b->n; i++) {
 		struct lib_site *s = b->site[i];
-		const struct plan_targets *targets;
-		uint64_t bias = 0;
 
-		if (!eligible(s) || is_covered(s))
+		if (!eligible(s) || jump_is_covered(s))
 			continue;
-		targets = sets_find(s->addr, &bias);
-		if (!own_can_poke())
-			s->why = "the kernel has no membarrier() that serialises cores";
-		else if (!targets)
-			s->why = "the module's code could not be followed";
-		else
-			s->why = jump_prepare(s, targets, bias);
-		if (s->why)
+		s = prepare_one(s);
+		if (!s)
 			continue;
 		if (jump_must_settle(s))
 			b->head[b->nr_heads++] = s;
 		else
 			b->head[b->n - ++b->nr_easy] = s;
 	}
+	/* Those over exits begin before what they are for. */
+	qsort(b->head, b->nr_heads, sizeof(*b->head), by_address);
 	if (b->nr_easy)
 		jump_write(b->head + b->n - b->nr_easy, b->nr_easy);
 }
@@ -220,10 +231,10 @@ static void try_again(struct batch *b, struct lib_site *s, const char *never, co
 {
 	jump_cancel(s);
 	if (never || ++s->tries >= MAX_TRIES) {
-		s->why = never ? never : why;
+		jump_give_up(s, never ? never : why);
 		return;
 	}
-	enqueue(s);
+	jump_for_each(s, enqueue);
 	b->again = true;
 }
 
@@ -415,11 +426,8 @@ int ukp_set_kprobes_optimization(bool on)
 	return ret;
 }
 
-/* NULL: it has the jump form. */
-static const char *form(const struct lib_site *s, const struct kprobe *kp)
+const char *opt_why(const struct lib_site *s)
 {
-	if (kp->flags & KPROBE_FLAG_DISABLED)
-		return "the probe is disabled";
 	if (s->head)
 		return NULL;
 	if (site_wants_post(s))
@@ -427,6 +435,12 @@ static const char *form(const struct lib_site *s, const struct kprobe *kp)
 	if (!ukp_kprobes_optimization())
 		return off;
 	return s->why ? s->why : coming;
+}
+
+/* NULL: it has the jump form. */
+static const char *form(const struct lib_site *s, const struct kprobe *kp)
+{
+	return kp->flags & KPROBE_FLAG_DISABLED ? "the probe is disabled" : opt_why(s);
 }
 
 int ukp_kprobe_form(const struct kprobe *kp, char *buf, size_t len)

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "engine/arch.h"
+#include "engine/frames.h"
 #include "engine/rethook.h"
 #include "engine/signal.h"
 #include "lib/lib.h"
@@ -253,6 +254,28 @@ static int make_priv(struct ukp_ctl *ctl, struct err *err)
 		               "the kernel cannot wipe a page on fork (needs Linux 4.14)");
 	memcpy(p, &priv, sizeof(priv));
 	memcpy(p + priv.off_pool, &pool, sizeof(pool));
+	return 0;
+}
+
+uint32_t own_records(void)
+{
+	return ukp_frames_buckets(AREA_FRAMES) * UKP_FRAMES_WORDS;
+}
+
+int own_frames(struct err *err)
+{
+	struct ukp_priv *priv = (struct ukp_priv *)ukp_lib_ctl->priv;
+	uint64_t size = area_page_up(ukp_frames_size(AREA_FRAMES));
+	char *p;
+
+	if (priv->off_frames)
+		return 0;
+	p = map_private(size, PROT_READ | PROT_WRITE);
+	if (!p)
+		return err_set(err, -ENOMEM, "cannot map memory: %s", strerror(errno));
+	ukp_frames_init((struct ukp_frames *)p, AREA_FRAMES);
+	/* Release: who finds it finds it ready.  It is a mapping of its own, at that distance. */
+	__atomic_store_n(&priv->off_frames, (uint64_t)p - (uint64_t)priv, __ATOMIC_RELEASE);
 	return 0;
 }
 

@@ -132,4 +132,5 @@ void rethook_flush_task(struct task_struct *tsk)
 		return;
 	hit.cpu = ukp_arch_cpu(hit.ctl);
 	ukp_rethook_flush(&hit, low, low + size, sp);
+	exits_flush(low, low + size);
 }

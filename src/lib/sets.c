@@ -15,6 +15,8 @@ struct sets_work {
 	char build_id[128];
 	struct sym_facts *facts; /* until it has been made */
 	struct plan_targets *targets;
+	struct plan_exits *exits;
+	bool asked; /* for its exits */
 };
 
 static struct sets_work *sets;
@@ -24,6 +26,11 @@ static bool is_of(const struct sets_work *w, const struct sym_module *m)
 {
 	return w->bias == sym_module_bias(m) && !strcmp(w->path, sym_module_path(m)) &&
 	       !strncmp(w->build_id, sym_module_build_id(m), sizeof(w->build_id) - 1);
+}
+
+static bool is_same(const struct sets_work *a, const struct sets_work *b)
+{
+	return a->bias == b->bias && !strcmp(a->path, b->path) && !strcmp(a->build_id, b->build_id);
 }
 
 static struct sets_work *find(uint64_t addr)
@@ -66,6 +73,35 @@ struct sets_work *sets_begin(uint64_t addr)
 	return w;
 }
 
+const struct plan_targets *sets_targets(uint64_t addr, uint64_t *bias)
+{
+	struct sets_work *w = find(addr);
+
+	if (!w) {
+		w = sets_begin(addr);
+		if (!w)
+			return NULL;
+		sets_work(w);
+		sets_end(w);
+	}
+	*bias = w->bias;
+	return w->targets;
+}
+
+const struct plan_exits *sets_exits(uint64_t addr, uint64_t *bias)
+{
+	struct sets_work *w;
+
+	if (!sets_targets(addr, bias))
+		return NULL;
+	w = find(addr);
+	if (!w->asked && !sym_facts_open(sym_module_of(own_sym_last(), addr), &w->facts, NULL))
+		w->exits = target_set_exits(w->facts, &w->targets);
+	w->facts = NULL;
+	w->asked = true;
+	return w->exits;
+}
+
 void sets_work(struct sets_work *w)
 {
 	if (w->facts)
@@ -75,6 +111,17 @@ void sets_work(struct sets_work *w)
 
 void sets_end(struct sets_work *w)
 {
+	const struct sets_work *other = sets;
+
+	while (other && !is_same(other, w))
+		other = other->next;
+	/* Somebody wanted the exits of the module meanwhile. */
+	if (other) {
+		plan_targets_free(w->targets);
+		free(w->path);
+		free(w);
+		return;
+	}
 	w->next = sets;
 	sets = w;
 }

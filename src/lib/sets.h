@@ -6,6 +6,7 @@
 #ifndef UKP_LIB_SETS_H
 #define UKP_LIB_SETS_H
 
+#include "plan/exits.h"
 #include "plan/targets.h"
 
 struct sets_work;
@@ -13,8 +14,18 @@ struct sets_work;
 /* The set of the module that has addr; NULL: none could be made, or not yet.  Under the lock. */
 const struct plan_targets *sets_find(uint64_t addr, uint64_t *bias);
 
+/* The same, made if need be, which takes as long as reading all of the module's code. */
+const struct plan_targets *sets_targets(uint64_t addr, uint64_t *bias);
+
 /*
- * Making one: begin and end under the lock, work, which takes as long as reading
+ * The exits of the functions of addr's module, which are made if need be: that
+ * takes as long as reading all of its code, some times.  NULL: none can be made.
+ * Under the lock.
+ */
+const struct plan_exits *sets_exits(uint64_t addr, uint64_t *bias);
+
+/*
+ * Making a set: begin and end under the lock, work, which takes as long as reading
  * all of the module's code, without.  NULL: addr's module has its set.
  */
 struct sets_work *sets_begin(uint64_t addr);

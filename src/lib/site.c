@@ -303,7 +303,7 @@ bool site_has(const struct lib_site *s, const struct kprobe *p)
 	return q != NULL;
 }
 
-static bool wanted(const struct lib_site *s)
+bool site_is_wanted(const struct lib_site *s)
 {
 	const struct ukp_action *a = ukp_ctl_at(ukp_lib_ctl, s->action);
 	const struct kprobe *p;
@@ -311,7 +311,7 @@ static bool wanted(const struct lib_site *s)
 	for (p = s->probes; p; p = p->ukp_next)
 		if (!(p->flags & (KPROBE_FLAG_DISABLED | KPROBE_FLAG_GONE)))
 			return true;
-	return s->fprobes || a->next != 0;
+	return s->fprobes || s->exits || a->next != 0;
 }
 
 bool site_wants_post(const struct lib_site *s)
@@ -345,14 +345,25 @@ static int set_breakpoint(struct lib_site *s, bool want, struct err *err)
 	return 0;
 }
 
+int site_anchor(struct lib_site *s, bool on, struct err *err)
+{
+	int ret;
+
+	if (on ? s->armed : !s->anchor)
+		return 0;
+	ret = site_is_wanted(s) ? 0 : set_breakpoint(s, on, err);
+	s->anchor = on && !ret;
+	return ret;
+}
+
 /* Jumps that this one is under give way to breakpoints first, and may come again. */
 int site_update(struct lib_site *s, struct err *err)
 {
 	struct lib_site *head = jump_over(s->addr);
-	bool want = wanted(s);
+	bool want = site_is_wanted(s);
 	int ret = 0;
 
-	if (head && (want != s->armed || site_wants_post(s)))
+	if (head && (want != s->armed || site_wants_post(s) || s->anchor))
 		ret = jump_take_back(head, err);
 	if (!ret && want != s->armed)
 		ret = set_breakpoint(s, want, err);
@@ -363,10 +374,17 @@ int site_update(struct lib_site *s, struct err *err)
 	return 0;
 }
 
+void site_count_slots(struct lib_site *s, const struct lib_returns *how, int by)
+{
+	if (how && how->want == PLAN_BY_SLOT)
+		__atomic_store_n(&s->slots, s->slots + (uint32_t)by, __ATOMIC_RELAXED);
+}
+
 int site_link(struct lib_site *s, struct kprobe *p, struct err *err)
 {
 	int ret;
 
+	site_count_slots(s, p->ukp_ret ? &p->ukp_ret->how : NULL, 1);
 	p->ukp_next = s->probes;
 	__atomic_store_n(&s->probes, p, __ATOMIC_RELEASE);
 	ret = site_update(s, err);
@@ -384,6 +402,7 @@ void site_unlink(struct lib_site *s, struct kprobe *p)
 		;
 	/* A thread that is at p still finds its way to the next. */
 	__atomic_store_n(q, p->ukp_next, __ATOMIC_RELEASE);
+	site_count_slots(s, p->ukp_ret ? &p->ukp_ret->how : NULL, -1);
 	__atomic_fetch_and(&p->flags, ~KPROBE_FLAG_OPTIMIZED, __ATOMIC_RELAXED);
 	site_update(s, &ignored);
 }

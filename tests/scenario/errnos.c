@@ -255,8 +255,11 @@ static void kretprobes(void **state)
 	struct kretprobe inside = { .kp.symbol_name = "long_target", .kp.offset = 1 };
 	struct kretprobe unknown = { .kp.symbol_name = "no_such_function" };
 	struct kretprobe nowhere = { .kp.addr = (kprobe_opcode_t *)16 };
-	struct kretprobe twice = { .kp.symbol_name = "getcontext" };
-	struct kretprobe reads = { .kp.symbol_name = "dlsym" };
+	/* Which exit sites would serve, or not. */
+	struct kretprobe twice = { .kp.symbol_name = "getcontext", .kp.flags = UKP_BY_SLOT };
+	struct kretprobe reads = { .kp.symbol_name = "dlsym", .kp.flags = UKP_BY_SLOT };
+	struct kretprobe several = { .kp.symbol_name = "target",
+		                     .kp.flags = UKP_BY_SLOT | UKP_BY_EXIT };
 	struct kretprobe denied = { .kp.symbol_name = "execve" };
 	struct kretprobe large = { .kp.symbol_name = "target", .data_size = 4097 };
 	struct kretprobe largest = { .kp.symbol_name = "target", .data_size = 4096 };
@@ -265,7 +268,7 @@ static void kretprobes(void **state)
 	struct kretprobe order = { .kp.symbol_name = "long_target",
 		                   .kp.offset = 1,
 		                   .data_size = 4097 };
-	struct kretprobe order2 = { .kp.symbol_name = "getcontext", .data_size = 4097 };
+	struct kretprobe order2 = { .kp = twice.kp, .data_size = 4097 };
 	struct kretprobe rp = { .kp.symbol_name = "target", .handler = on_return };
 	struct kretprobe *batch[] = { &rp, &unknown };
 
@@ -274,6 +277,7 @@ static void kretprobes(void **state)
 	assert_int_equal(kret(&nowhere), -ENOENT);
 	assert_int_equal(kret(&twice), -EINVAL);
 	assert_int_equal(kret(&reads), -EINVAL);
+	assert_int_equal(kret(&several), -EINVAL);
 	assert_int_equal(kret(&denied), -EINVAL);
 	assert_int_equal(kret(&large), -E2BIG);
 	assert_int_equal(kret(&largest), 0);
@@ -318,6 +322,7 @@ static void a_large_batch_of_kretprobes_fails_like_a_single_one(void **state)
 			break;
 		case 1:
 			rp[20].kp.symbol_name = "getcontext";
+			rp[20].kp.flags = UKP_BY_SLOT;
 			break;
 		case 2:
 			rp[20].data_size = 4097;

@@ -22,7 +22,9 @@ static const struct mechanism {
 	const char *name;
 	unsigned int flag;
 } mechanisms[] = {
-	{ "slot overwrite", 0 },
+	{ "slot overwrite", UKP_BY_SLOT },
+	{ "call in place", UKP_BY_CALL },
+	{ "exit sites", UKP_BY_EXIT },
 };
 
 static const struct mechanism *by;
@@ -170,9 +172,22 @@ static struct kretprobe new_probe(const char *symbol)
 
 static void plant(struct kretprobe *rp, const char *symbol)
 {
+	char why[256];
+
 	*rp = new_probe(symbol);
 	register_ok(register_kretprobe(rp));
 	has_form(&rp->kp);
+	if (!in_jumps && by->flag == UKP_BY_CALL) {
+		/* Until it can be called in place. */
+		assert_int_equal(ukp_kretprobe_mechanism(rp, why, sizeof(why)), UKP_BY_SLOT);
+		assert_string_equal(why, "optimization is off");
+		return;
+	}
+	assert_int_equal(ukp_kretprobe_mechanism(rp, why, sizeof(why)), by->flag);
+	if (!in_jumps && by->flag == UKP_BY_EXIT)
+		assert_non_null(strstr(why, "by a breakpoint: optimization is off"));
+	else
+		assert_string_equal(why, "as asked for");
 }
 
 /* The text of the caller, to tell whether an address is in it. */

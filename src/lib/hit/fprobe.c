@@ -62,40 +62,33 @@ static int call_entry(struct fprobe *fp, struct ukp_hit *hit, unsigned long ret_
 int ukp_fprobe_return(struct ukp_hit *hit, uint64_t ctx);
 
 /* False: a miss. */
-static bool follow(struct ukp_fprobe *f, struct fprobe *fp, struct ukp_hit *hit)
+static bool follow(struct ukp_fplace *p, struct fprobe *fp, struct ukp_hit *hit)
 {
+	struct ukp_calls *calls = &p->f->calls;
 	struct ukp_instance *inst;
-	enum ukp_miss why;
 	void *data = NULL;
 
-	if (!calls_take(&f->calls))
+	inst = calls_follow(hit, calls, &p->how, ukp_fprobe_return, (uint64_t)p->f);
+	if (!inst)
 		return false;
-	hit_cpu(hit);
-	inst = ukp_rethook_get(hit, ukp_fprobe_return, (uint64_t)f, &why);
-	if (!inst) {
-		calls_give(&f->calls);
-		return false;
-	}
 	if (fp->entry_data_size)
-		data = calls_data(hit->ctl, &f->calls, inst);
-	if (call_entry(fp, hit, inst->ret_addr, data)) {
-		ukp_rethook_put(hit->ctl, inst);
-		calls_give(&f->calls);
-	} else {
-		ukp_rethook_hook(hit, inst);
-	}
+		data = calls_data(hit->ctl, calls, inst);
+	if (call_entry(fp, hit, inst->ret_addr, data))
+		calls_decline(hit, calls, &p->how, inst);
+	else
+		calls_hook(hit, &p->how, inst);
 	return true;
 }
 
-static bool enter(struct ukp_fprobe *f, struct fprobe *fp, struct ukp_hit *hit)
+static bool enter(struct ukp_fplace *p, struct fprobe *fp, struct ukp_hit *hit)
 {
 	if (fp->exit_handler)
-		return follow(f, fp, hit);
+		return follow(p, fp, hit);
 	call_entry(fp, hit, return_address(hit), NULL);
 	return true;
 }
 
-static bool enter_shared(struct ukp_fprobe *f, struct fprobe *fp, struct ukp_hit *hit)
+static bool enter_shared(struct ukp_fplace *p, struct fprobe *fp, struct ukp_hit *hit)
 {
 	struct guard g;
 	bool ret;
@@ -103,22 +96,24 @@ static bool enter_shared(struct ukp_fprobe *f, struct fprobe *fp, struct ukp_hit
 	if (guard_on(&g) != GUARD_ON)
 		return false;
 	guard_set_running(&g, &kprobe_busy);
-	ret = enter(f, fp, hit);
+	ret = enter(p, fp, hit);
 	guard_off(&g);
 	return ret;
 }
 
-static void at_place(struct ukp_fprobe *f, struct ukp_hit *hit, bool may)
+static void at_place(struct ukp_fplace *p, struct ukp_hit *hit, bool may)
 {
-	struct fprobe *fp = __atomic_load_n(&f->fp, __ATOMIC_ACQUIRE);
+	struct fprobe *fp = __atomic_load_n(&p->f->fp, __ATOMIC_ACQUIRE);
 
 	if (!fp || disabled(fp))
 		return;
 	if (may)
-		may = fp->flags & FPROBE_FL_KPROBE_SHARED ? enter_shared(f, fp, hit)
-		                                          : enter(f, fp, hit);
-	if (!may)
-		ukp_count(&fp->nmissed);
+		may = fp->flags & FPROBE_FL_KPROBE_SHARED ? enter_shared(p, fp, hit)
+		                                          : enter(p, fp, hit);
+	if (may)
+		return;
+	calls_missed(hit, &p->how, (uint64_t)p->f);
+	ukp_count(&fp->nmissed);
 }
 
 void ukp_lib_fprobes(struct ukp_hit *hit, struct lib_site *s)
@@ -135,7 +130,7 @@ void ukp_lib_fprobes(struct ukp_hit *hit, struct lib_site *s)
 	/* Acquire: a place is complete before it is linked. */
 	for (p = __atomic_load_n(&s->fprobes, __ATOMIC_ACQUIRE); p;
 	     p = __atomic_load_n(&p->next, __ATOMIC_ACQUIRE))
-		at_place(p->f, hit, state == GUARD_ON);
+		at_place(p, hit, state == GUARD_ON);
 	if (state == GUARD_ON)
 		guard_off(&g);
 }

@@ -16,6 +16,7 @@ struct ukp_fplace {
 	struct ukp_fplace *next;
 	struct ukp_fprobe *f;
 	struct lib_site *site;
+	struct lib_returns how; /* with an exit handler */
 };
 
 /* Outlives its fprobe until the last call is back. */

@@ -176,19 +176,46 @@ static void move(struct pt_regs *regs)
 	regs->ip = around_jumps(regs->ip);
 }
 
+static void missed(struct lib_site *s, struct ukp_hit *hit)
+{
+	struct kprobe *p;
+
+	for (p = first(s); p; p = next(p)) {
+		ukp_count(&p->nmissed);
+		if (p->ukp_ret)
+			calls_missed(hit, &p->ukp_ret->how, (uint64_t)p->ukp_ret);
+	}
+}
+
+/* What comes between an instruction's pre handlers and itself; false: the guard is off. */
+static bool run_exits(struct lib_site *s, struct ukp_hit *hit, struct guard *g)
+{
+	if (!__atomic_load_n(&s->exits, __ATOMIC_RELAXED))
+		return true;
+	guard_off(g);
+	ukp_lib_exits(hit, s);
+	return guard_on(g) == GUARD_ON;
+}
+
 int ukp_lib_hit(struct ukp_hit *hit, uint64_t ctx)
 {
 	struct lib_site *s = (struct lib_site *)ctx;
-	struct kprobe *p;
 	struct guard g;
 	int flow;
 
 	if (__atomic_load_n(&s->fprobes, __ATOMIC_RELAXED) && !guard_is_quiet())
 		ukp_lib_fprobes(hit, s);
+	if (!first(s)) {
+		if (__atomic_load_n(&s->exits, __ATOMIC_RELAXED))
+			ukp_lib_exits(hit, s);
+		return 0;
+	}
 	switch (guard_on(&g)) {
 	case GUARD_NESTED:
-		for (p = first(s); p; p = next(p))
-			ukp_count(&p->nmissed);
+		missed(s, hit);
+		/* What keeps kprobes from recursion is no matter of fprobes. */
+		if (__atomic_load_n(&s->exits, __ATOMIC_RELAXED))
+			ukp_lib_exits(hit, s);
 		return 0;
 	case GUARD_FULL:
 		ukp_count(&hit->site->nmissed);
@@ -199,6 +226,8 @@ int ukp_lib_hit(struct ukp_hit *hit, uint64_t ctx)
 		break;
 	}
 	flow = run_pre(s, hit, &g);
+	if (!flow && !run_exits(s, hit, &g))
+		return 0;
 	if (!flow)
 		flow = emulate(s, hit, &g);
 	if (flow)
@@ -307,7 +336,8 @@ __attribute__((force_align_arg_pointer)) int ukp_lib_jump_hit(struct pt_regs *re
 	uint64_t thread;
 	int flow, *error, saved;
 
-	if (!ukp_hit_alive(ctl) || __atomic_load_n(&s->fprobes, __ATOMIC_RELAXED))
+	if (!ukp_hit_alive(ctl) || __atomic_load_n(&s->fprobes, __ATOMIC_RELAXED) ||
+	    __atomic_load_n(&s->exits, __ATOMIC_RELAXED))
 		return jump_hit_slowly(regs, site);
 	thread = ukp_arch_thread();
 	b = guard_on_home(thread);
@@ -326,10 +356,14 @@ __attribute__((force_align_arg_pointer)) int ukp_lib_jump_hit(struct pt_regs *re
 __attribute__((force_align_arg_pointer)) int ukp_lib_jump_entry(struct pt_regs *regs,
                                                                 struct ukp_site *site)
 {
+	const struct ukp_action *a = ukp_ctl_at(ukp_lib_ctl, site->action);
+	const struct lib_site *s = (const struct lib_site *)a->ctx;
 	uint64_t before;
 	bool no_stack = ukp_arch_copy(&before, (void *)regs->sp, 8);
 
 	if (ukp_lib_jump_hit(regs, site))
 		return 1;
-	return no_stack ? 0 : ukp_rethook_call(ukp_lib_ctl, regs, before);
+	if (no_stack || __atomic_load_n(&s->slots, __ATOMIC_RELAXED))
+		return 0;
+	return ukp_rethook_call(ukp_lib_ctl, regs, before);
 }

@@ -11,6 +11,8 @@
  *	jump -> detour -> ukp_lib_jump_hit() -> handlers, or engine -> ukp_lib_hit()
  *	-> copy -> back
  *	stub -> engine -> ukp_lib_return()
+ *	exit site -> ukp_lib_hit(), behind its kprobes -> ukp_lib_exits() -> engine
+ *	-> ukp_lib_return()
  *
  * Lists of probes change under a mutex (src/lib/kprobe.c); readers are inside
  * the guard.  What was unlinked is let go after guard_wait().
@@ -20,6 +22,7 @@
 
 #include "engine/hit.h"
 #include "plan/plan.h"
+#include "plan/returns.h"
 #include "ukprobes/kprobes.h"
 #include "wire/detour.h"
 
@@ -27,14 +30,39 @@
 
 #define LIB_JUMP_SIZE 5
 
+/*
+ * A place where a followed function leaves, for one probe of it.  Calls are told
+ * apart by ctx: a struct ukp_kret or ukp_fprobe.
+ */
+struct lib_exit {
+	struct lib_exit *next;
+	uint64_t ctx;
+	struct lib_site *site; /* in whose list it is; NULL: in none */
+	uint64_t addr, window; /* where it is, and the jump over it may begin (0: nowhere) */
+	bool fprobe;
+};
+
+/* By which mechanism a probe follows the calls of a function, and why. */
+struct lib_returns {
+	uint8_t want,
+		by; /* enum plan_mechanism; by: EXIT or SLOT, which may become a call in place */
+	uint32_t nr;
+	struct lib_exit *exit; /* by exit sites: nr of them */
+	const char *why;
+};
+
 /* A probed address; never freed. */
 struct lib_site {
 	uint64_t addr;
 	struct kprobe *probes;      /* newest first */
 	struct ukp_fplace *fprobes; /* newest first */
-	struct ukp_site *site;      /* in force */
-	uint32_t action;            /* ours, that runs the probes; offset in the control area */
+	/* Of a function that has it for an exit: as what was hooked first comes back last. */
+	struct lib_exit *exits;
+	struct ukp_site *site; /* in force */
+	uint32_t action;       /* ours, that runs the probes; offset in the control area */
+	uint32_t slots;        /* how many of its probes want their calls not to be made in place */
 	bool armed;
+	bool anchor;    /* armed for nothing but the jump over an exit behind it, which is there */
 	uint8_t covers; /* bytes under the jump that it would head, once that is known */
 	struct plan_insn insn;
 	struct lib_site *next; /* of all */
@@ -46,6 +74,8 @@ struct lib_site {
 	struct lib_site *head; /* whose jump is over this place: itself or one before it */
 	struct lib_window *window;
 	const char *why; /* it keeps the base form; NULL: not known yet, or it does not */
+	uint64_t from;   /* an exit that has no room behind it: where its jump begins; 0: here */
+	uint8_t reach;   /* bytes that the jump from here is to cover, for exits behind it */
 	struct lib_site *next_queued;
 	bool queued;
 	uint8_t tries;
@@ -67,6 +97,7 @@ struct ukp_calls {
 	uint64_t maxactive; /* 0: as many as the engine has */
 	uint64_t memory;    /* of data that doesn't fit the engine's; 0: it does */
 	uint64_t stride, size;
+	uint64_t looked; /* buckets of records, for what won't come back */
 };
 
 /* False: there are maxactive. */
@@ -74,11 +105,23 @@ bool calls_take(struct ukp_calls *c);
 /* The last touch of what c is in: it may be freed now. */
 void calls_give(struct ukp_calls *c);
 void *calls_data(const struct ukp_ctl *ctl, const struct ukp_calls *c, struct ukp_instance *inst);
+/*
+ * A record for the call whose entry this hit is, by the mechanism of how; NULL: a
+ * miss.  To be hooked, or given back (by calls_decline(), which is none).
+ */
+struct ukp_instance *calls_follow(struct ukp_hit *hit, struct ukp_calls *c,
+                                  const struct lib_returns *how, ukp_action_fn fn, uint64_t ctx);
+void calls_hook(struct ukp_hit *hit, const struct lib_returns *how, struct ukp_instance *inst);
+void calls_decline(struct ukp_hit *hit, struct ukp_calls *c, const struct lib_returns *how,
+                   struct ukp_instance *inst);
+/* This entry runs no handler, but its exit will come. */
+void calls_missed(struct ukp_hit *hit, const struct lib_returns *how, uint64_t ctx);
 
 /* What instances point to; outlives its kretprobe until the last is back. */
 struct ukp_kret {
 	struct kretprobe *rp; /* NULL: unregistered */
 	struct ukp_calls calls;
+	struct lib_returns how;
 	struct ukp_kret *next_dead;
 };
 
@@ -117,6 +160,7 @@ enum guard_kind {
 	GUARD_KPROBE,
 	GUARD_FPROBE,
 	GUARD_RETHOOK,
+	GUARD_EXIT, /* a list of exits is walked: no handler, but what it calls must stay */
 };
 
 enum guard_state {
@@ -158,6 +202,8 @@ extern int64_t ukp_lib_errno_off; /* of errno from the thread pointer, in all th
 int ukp_lib_hit(struct ukp_hit *hit, uint64_t ctx);    /* action: struct lib_site */
 int ukp_lib_return(struct ukp_hit *hit, uint64_t ctx); /* action: struct ukp_kret */
 void ukp_lib_fprobes(struct ukp_hit *hit, struct lib_site *s);
+/* This function leaves now, by the way that s is on. */
+void ukp_lib_exits(struct ukp_hit *hit, struct lib_site *s);
 /* The entry half of a kretprobe. */
 void ukp_lib_entry(struct ukp_hit *hit, struct kprobe *p);
 

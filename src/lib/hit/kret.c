@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The two halves of a kretprobe. */
-#include "engine/rethook.h"
 #include "lib/hit/hit.h"
 
 static void miss(struct kretprobe *rp)
@@ -14,17 +13,10 @@ void ukp_lib_entry(struct ukp_hit *hit, struct kprobe *p)
 	struct ukp_kret *k = p->ukp_ret;
 	struct kretprobe_instance *ri;
 	struct ukp_instance *inst;
-	enum ukp_miss why;
 
-	if (!calls_take(&k->calls)) {
-		miss(rp);
-		return;
-	}
-	hit_cpu(hit);
-	inst = ukp_rethook_get(hit, ukp_lib_return, (uint64_t)k, &why);
+	inst = calls_follow(hit, &k->calls, &k->how, ukp_lib_return, (uint64_t)k);
 	if (!inst) {
 		miss(rp);
-		calls_give(&k->calls);
 		return;
 	}
 	ri = calls_data(hit->ctl, &k->calls, inst);
@@ -32,11 +24,10 @@ void ukp_lib_entry(struct ukp_hit *hit, struct kprobe *p)
 	ri->ret_addr = (kprobe_opcode_t *)inst->ret_addr;
 	ri->fp = (void *)inst->frame;
 	if (rp->entry_handler && rp->entry_handler(ri, hit->regs)) {
-		ukp_rethook_put(hit->ctl, inst);
-		calls_give(&k->calls);
+		calls_decline(hit, &k->calls, &k->how, inst);
 		return;
 	}
-	ukp_rethook_hook(hit, inst);
+	calls_hook(hit, &k->how, inst);
 }
 
 struct returning {
