@@ -367,6 +367,14 @@ void ukp_frame_drop(struct ukp_hit *hit, uint64_t key)
 	}
 }
 
+/* What a return takes along beside its address: ret imm16, perhaps behind a prefix. */
+static uint64_t pops(const struct ukp_site *site)
+{
+	const uint8_t *code = site->orig + (site->orig[0] == 0xf2 || site->orig[0] == 0xf3);
+
+	return code[0] == 0xc2 ? code[1] | (uint64_t)code[2] << 8 : 0;
+}
+
 int ukp_exit_hit(struct ukp_hit *hit, uint64_t key)
 {
 	struct ukp_frames *t = frames(hit->ctl);
@@ -377,7 +385,7 @@ int ukp_exit_hit(struct ukp_hit *hit, uint64_t key)
 		return 0;
 	hit->inst = inst;
 	hit->regs->ip = inst->ret_addr;
-	hit->regs->sp = sp + 8;
+	hit->regs->sp = sp + 8 + pops(hit->site);
 	((ukp_action_fn)inst->fn)(hit, inst->ctx);
 	hit->regs->ip = ip;
 	hit->regs->sp = sp;

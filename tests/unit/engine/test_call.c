@@ -3,8 +3,9 @@
  * Calls that are followed, under a shadow stack: a trap after each instruction
  * keeps one, as a CPU with that feature would.  A return probe in the jump form
  * calls its function in place, so that each return goes where the last call came
- * from, from the program's call on and back to it; from a breakpoint the return
- * address is overwritten, and two returns don't match.
+ * from, from the program's call on and back to it; by exit sites nothing is
+ * changed.  From a breakpoint the return address is overwritten, and two returns
+ * don't match.
  *
  * What functions get and give is the same with and without, whatever they do with
  * their stack.
@@ -229,6 +230,14 @@ static struct kretprobe rp[] = {
 #define NR (int)(sizeof(rp) / sizeof(rp[0]))
 #define HITS (2 + 1 + 1 + 1 + 21 + 1 + 1 + 2 + 1) /* of call_all() */
 
+/* The same but tail, whose exit is a jump to another function. */
+static struct kretprobe by_exit[] = {
+	RP(two_words),   RP(a_double), RP(an_x87),   RP(on_the_stack), RP(recursive),
+	RP(reads_below), RP(pops),     RP(its_tail), RP(two_words),
+};
+
+#define NR_BY_EXIT (int)(sizeof(by_exit) / sizeof(by_exit[0]))
+
 static void plant(struct kretprobe *v, int n, bool jumps)
 {
 	char why[256];
@@ -293,6 +302,39 @@ static void whatever_functions_do_with_their_stack_calls_and_returns_match(void 
 	take_out(rp, NR);
 }
 
+static void by_exit_sites_they_match_as_well(void **state)
+{
+	bool ok = false;
+	char why[256];
+
+	for (int i = 0; i < NR_BY_EXIT; i++)
+		by_exit[i].kp.flags = UKP_NOVEC | UKP_BY_EXIT;
+	plant(by_exit, NR_BY_EXIT, true);
+	for (int i = 0; i < NR_BY_EXIT; i++) {
+		assert_int_equal(ukp_kretprobe_mechanism(&by_exit[i], why, sizeof(why)),
+		                 UKP_BY_EXIT);
+		assert_string_equal(why, "as asked for");
+	}
+	assert_int_equal(unmatched(call_all, &ok), 0);
+	assert_true(ok);
+	assert_int_equal(entries, HITS - 1);
+	assert_int_equal(returns, HITS - 1);
+	take_out(by_exit, NR_BY_EXIT);
+}
+
+static void who_asks_for_slot_overwrite_gets_it_from_jumps_as_well(void **state)
+{
+	unsigned __int128 ret = 0;
+	struct kretprobe slot = RP(two_words);
+
+	slot.kp.flags |= UKP_BY_SLOT;
+	plant(&slot, 1, true);
+	assert_int_equal(unmatched(call_plain, &ret), 2);
+	assert_int_equal(entries, 1);
+	assert_int_equal(returns, 1);
+	take_out(&slot, 1);
+}
+
 static void the_same_holds_unstepped_and_again_and_again(void **state)
 {
 	bool ok = true;
@@ -325,6 +367,8 @@ int main(void)
 			a_function_that_is_called_in_place_returns_to_where_it_was_called_from),
 		cmocka_unit_test(a_function_whose_return_address_is_overwritten_does_not),
 		cmocka_unit_test(whatever_functions_do_with_their_stack_calls_and_returns_match),
+		cmocka_unit_test(by_exit_sites_they_match_as_well),
+		cmocka_unit_test(who_asks_for_slot_overwrite_gets_it_from_jumps_as_well),
 		cmocka_unit_test(the_same_holds_unstepped_and_again_and_again),
 	};
 

@@ -564,6 +564,24 @@ static void the_exit_has_what_the_entry_left(void **state)
 	assert_int_equal(still_in(), 0);
 }
 
+static void a_return_that_pops_arguments_shows_sp_behind_them(void **state)
+{
+	static const uint8_t code[][4] = { { 0xc2, 0x18, 0x02 }, { 0xf2, 0xc2, 0x18, 0x02 } };
+	enum ukp_miss why;
+
+	for (size_t i = 0; i < 2; i++) {
+		struct ukp_site site = { .addr = 0x4020 };
+		struct pt_regs regs = { .ip = 0x4020 };
+		struct ukp_hit hit = a_hit(&regs, &site, &words[3]);
+
+		memcpy(site.orig, code[i], sizeof(code[i]));
+		assert_true(entry(3, 5, 1, &why));
+		ukp_exit_hit(&hit, 5);
+		assert_int_equal(seen.sp, (uint64_t)&words[4] + 0x218);
+		assert_ptr_equal(regs.sp, &words[3]);
+	}
+}
+
 static void an_exit_without_an_entry_is_none(void **state)
 {
 	enum ukp_miss why;
@@ -717,6 +735,8 @@ int main(void)
 		cmocka_unit_test(calls_of_many_threads_find_their_records),
 		cmocka_unit_test(calls_in_signal_handlers_find_theirs),
 		cmocka_unit_test_setup_teardown(the_exit_has_what_the_entry_left, fresh, stale),
+		cmocka_unit_test_setup_teardown(a_return_that_pops_arguments_shows_sp_behind_them,
+		                                fresh, stale),
 		cmocka_unit_test_setup_teardown(an_exit_without_an_entry_is_none, fresh, stale),
 		cmocka_unit_test_setup_teardown(a_call_in_the_frame_of_one_that_was_left_drops_it,
 		                                fresh, stale),
