@@ -8,6 +8,13 @@ run -i "$HERE/libc.bash" bash bash -s one two three
 build user-of-libc libc.c gcc -O1 -w -pthread && run -i "$T/in.go" -m END-OF-RUN program "$BIN"
 [ -n "$QUICK" ] && return
 run -l program-launched "$BIN"
+build tour-of-libc libc-tour.c gcc -O1 -w -pthread -lutil && run -i "$T/in.go" -m END-OF-RUN -t 1200 tour "$BIN"
+# Functions that are there for each kind of processor.
+build strings-of-libc libc-strings.c gcc -O1 -w -fno-builtin &&
+	for without in none AVX512VL,-AVX512BW AVX512VL,-AVX2 AVX512VL,-AVX2,-SSE4_2,-SSE4_1,-SSSE3; do
+		run -i "$T/in.go" -m END-OF-RUN -t 1200 "strings-without-$without" \
+			env "GLIBC_TUNABLES=glibc.cpu.hwcaps=-$without" "$BIN"
+	done
 run -i "$T/in.table" sort sort -k2,2 -k1,1n
 run -i "$T/in.table" sort-locale env LC_ALL=C.UTF-8 sort -f -u -t x -k 2
 run -i "$T/in.table" sed sed -E -e 's/([a-z]+) ([0-9.]+)/\2 \U\1/g; /^1/d; y/abc/xyz/; 3i\' -e 'inserted' -e '$!N; P; D'
