@@ -328,10 +328,11 @@ void ukp_frames_drop(struct ukp_hit *hit, uint64_t where, uint64_t n,
                      bool (*which)(const struct ukp_instance *inst, void *arg), void *arg)
 {
 	struct ukp_frames *t = frames(hit->ctl);
+	const uint64_t last = probes(t) > 1 ? t->mask : t->near;
 	struct ukp_instance *inst;
 
-	for (; n--; where++)
-		while ((inst = sweep(t, &t->bucket[where & t->mask], which, arg))) {
+	for (n = n <= last ? n : last + 1; n--; where++)
+		while ((inst = sweep(t, &t->bucket[where & last], which, arg))) {
 			drop(hit, inst);
 			ukp_frames_free(t, inst);
 		}

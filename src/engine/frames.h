@@ -83,8 +83,9 @@ static inline struct ukp_instance *ukp_frame_get(struct ukp_hit *hit, ukp_action
 void ukp_frame_hook(struct ukp_hit *hit, struct ukp_instance *inst);
 void ukp_frame_put(struct ukp_ctl *ctl, struct ukp_instance *inst);
 /*
- * Drops what which() names, in n buckets from the one that where names (any
- * number names one).  which() may see a record that has another life meanwhile;
+ * Drops what which() names, in n of the buckets that there can be something in, or
+ * all of them if those are less, from the one that where names (any number names
+ * one).  which() may see a record that has another life meanwhile;
  * its answer counts for nothing then.
  */
 void ukp_frames_drop(struct ukp_hit *hit, uint64_t where, uint64_t n,

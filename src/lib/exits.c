@@ -299,7 +299,7 @@ static void drop(struct which *w)
 	if (!hit.ctl || !((struct ukp_priv *)hit.ctl->priv)->off_frames)
 		return;
 	hit.cpu = ukp_arch_cpu(hit.ctl);
-	ukp_frames_drop(&hit, 0, own_records() / UKP_FRAMES_WORDS, is_meant, w);
+	ukp_frames_drop(&hit, 0, UINT64_MAX, is_meant, w);
 }
 
 void exits_forget(uint64_t ctx)

@@ -12,7 +12,8 @@
 #include "lib/lib.h"
 #include "patch/deny.h"
 
-static struct ukp_kret *dead; /* unregistered, calls still on their way */
+static struct ukp_kret *dead;   /* unregistered, calls still on their way */
+static struct ukp_kret *failed; /* of a registration: a thread may be at its exits */
 
 static void free_kret(struct ukp_kret *k)
 {
@@ -132,7 +133,9 @@ static int register_locked(struct kretprobe *rp, struct sym_proc *sym, bool chec
 	}
 	ret = plant(rp, sym, checked, err);
 	if (ret) {
-		free_kret(rp->kp.ukp_ret);
+		rp->kp.ukp_ret->rp = NULL;
+		rp->kp.ukp_ret->next_dead = failed;
+		failed = rp->kp.ukp_ret;
 		rp->kp.ukp_ret = NULL;
 	}
 	return ret;
@@ -149,8 +152,9 @@ static void unlink_all(struct kretprobe **rps, int num)
 			rps[i]->kp.addr = NULL;
 			continue;
 		}
-		exits_unlink(&k->how);
+		/* First: a call without its exit would count as one that was left. */
 		__atomic_store_n(&k->rp, NULL, __ATOMIC_RELEASE);
+		exits_unlink(&k->how);
 		/* Not freed before the wait: entries that run now may still hook. */
 		k->next_dead = NULL;
 		rps[i]->kp.ukp_reserved[0] = (unsigned long)k;
@@ -244,6 +248,24 @@ static int plant_all(struct kretprobe **rps, int num, int *ret, struct err *err)
 	return *ret ? i - 1 : i;
 }
 
+static void bury_failed(void)
+{
+	struct err ignored = ERR_INIT;
+	struct ukp_kret *k, *next;
+
+	lib_wait();
+	if (lib_lock(true, &ignored))
+		return;
+	for (k = failed; k; k = next) {
+		next = k->next_dead;
+		k->next_dead = dead;
+		dead = k;
+	}
+	failed = NULL;
+	reap();
+	lib_unlock();
+}
+
 int register_kretprobes(struct kretprobe **rps, int num)
 {
 	struct err *err = lib_err(), why;
@@ -263,6 +285,7 @@ int register_kretprobes(struct kretprobe **rps, int num)
 	if (ret) {
 		why = *err;
 		unregister_kretprobes(rps, done);
+		bury_failed();
 		*err = why;
 	}
 	return ret;

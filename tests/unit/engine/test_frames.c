@@ -642,6 +642,30 @@ static void a_stub_in_the_frame_stands_for_its_owner_s_return_address(void **sta
 	assert_int_equal(seen.ip, 0x9999);
 }
 
+static bool has_key(const struct ukp_instance *inst, void *arg)
+{
+	return inst->key == *(uint64_t *)arg;
+}
+
+static void records_are_dropped_by_what_they_are(void **state)
+{
+	struct pt_regs regs = { 0 };
+	struct ukp_site site = { .addr = 0x4000 };
+	struct ukp_hit hit = a_hit(&regs, &site, &words[0]);
+	enum ukp_miss why;
+	uint64_t key = 5;
+
+	/* More than there is room for in the first buckets. */
+	for (int i = 0; i < 60; i++)
+		assert_true(entry(i, i % 2 ? 5 : 7, (uint64_t)i, &why));
+	ukp_frames_drop(&hit, 3, UINT64_MAX, has_key, &key);
+	assert_int_equal(seen.unwound, 30);
+	assert_int_equal(still_in(), 30);
+	for (int i = 0; i < 60; i++)
+		assert_int_equal(leave_at(i, i % 2 ? 5 : 7), i % 2 ? 1000 : 1007);
+	assert_int_equal(seen.hits, 30);
+}
+
 static void a_declined_call_leaves_nothing(void **state)
 {
 	struct ukp_site site = { .addr = 0x4000 };
@@ -744,6 +768,7 @@ int main(void)
 			a_call_whose_word_was_overwritten_is_dropped_by_others, fresh, stale),
 		cmocka_unit_test_setup_teardown(
 			a_stub_in_the_frame_stands_for_its_owner_s_return_address, fresh, stale),
+		cmocka_unit_test_setup_teardown(records_are_dropped_by_what_they_are, fresh, stale),
 		cmocka_unit_test_setup_teardown(a_declined_call_leaves_nothing, fresh, stale),
 		cmocka_unit_test_setup_teardown(what_has_no_room_is_a_miss, fresh, stale),
 		cmocka_unit_test_setup_teardown(a_record_in_the_next_bucket_is_found, fresh, stale),
