@@ -98,7 +98,9 @@ typedef void (*kprobe_post_handler_t)(struct kprobe *p, struct pt_regs *regs, un
  *
  *	EXIT	a probe at each of its exits, the stack stays as it is.  Refused
  *		where they aren't known, or one of them is a jump to another
- *		function.  Up to 2^17 calls at a time in the process
+ *		function.  Up to 2^17 calls at a time in the process.
+ *		The first one in a module looks through all of its code: a tenth
+ *		of a second for libc, and other registrations wait
  *	CALL	the entry's detour calls the function in place, once it has the
  *		jump form, and follows calls as SLOT until then.  Refused where it
  *		can't have that form

@@ -523,6 +523,74 @@ static void a_library_works_with_all_its_exits_probed(void **state)
 	dlclose(z);
 }
 
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static unsigned long libc_sum;
+
+static void *work_libc(void *arg)
+{
+	unsigned long sum = 0;
+	char *v[100], text[64];
+	FILE *f;
+	int i;
+
+	for (i = 0; i < 100; i++) {
+		snprintf(text, sizeof(text), "%x-%d-%g", i * 7919 % 1009, i, i * 0.37);
+		v[i] = strdup(text);
+	}
+	qsort(v, 100, sizeof(*v), by_text);
+	for (i = 0; i < 100; i++) {
+		sum = sum * 31 + strtoul(v[i], NULL, 16) + strlen(v[i]);
+		free(v[i]);
+	}
+	f = fmemopen(text, sizeof(text), "w+");
+	fprintf(f, "%lu", sum);
+	rewind(f);
+	if (fscanf(f, "%lu", &sum) != 1)
+		sum = 0;
+	fclose(f);
+	__atomic_fetch_add(&libc_sum, sum, __ATOMIC_RELAXED);
+	return NULL;
+}
+
+static unsigned long libc_in_threads(void)
+{
+	pthread_t t[3];
+	int i;
+
+	libc_sum = 0;
+	for (i = 0; i < 3; i++)
+		assert_int_equal(pthread_create(&t[i], NULL, work_libc, NULL), 0);
+	for (i = 0; i < 3; i++)
+		assert_int_equal(pthread_join(t[i], NULL), 0);
+	return libc_sum;
+}
+
+/* Its functions are called all the time, by the library, too. */
+static void libc_works_with_all_its_exits_probed(void **state)
+{
+	struct fprobe fp = { .entry_handler = all_entry,
+		             .exit_handler = all_exit,
+		             .entry_data_size = 8,
+		             .flags = UKP_BY_EXIT };
+	unsigned long plain_sum = libc_in_threads();
+	int i;
+
+	register_ok(register_fprobe(&fp, "libc:*", NULL));
+	assert_true(ukp_fprobe_functions(&fp) > 1000);
+	for (i = 0; i < 3; i++) {
+		assert_int_equal(libc_in_threads(), plain_sum);
+		wait_for_kprobe_optimizer();
+	}
+	assert_int_equal(unregister_fprobe(&fp), 0);
+	assert_true(returns > 10000);
+	/* Who was inside at the end isn't told of. */
+	assert_in_range(entries, returns + fp.nmissed, returns + fp.nmissed + 10);
+}
+
 static void one_fprobe_may_have_several_mechanisms(void **state)
 {
 	struct fprobe fp = { .exit_handler = all_exit,
@@ -568,6 +636,7 @@ int main(void)
 		T(returns_are_seen_among_any_other_probes),
 		T(probes_come_and_go_while_threads_return),
 		T(a_library_works_with_all_its_exits_probed),
+		T(libc_works_with_all_its_exits_probed),
 	};
 	int failed = run_in_both_forms(both);
 
