@@ -11,8 +11,6 @@
 #include "engine/arch.h"
 #include "engine/objpool.h"
 
-#define STUB_CALL 5 /* its call instruction: what it pushes is stub + 5 */
-
 static struct ukp_instance *instances(const struct ukp_ctl *ctl)
 {
 	struct ukp_priv *priv = (struct ukp_priv *)ctl->priv;
@@ -102,14 +100,24 @@ static struct ukp_instance *look_again(struct ukp_hit *hit, struct ukp_instance 
 	return ukp_rethook_owner(hit->ctl, inst->frame, word);
 }
 
+/* For signal handlers of this thread: nothing is moved over it. */
+static void set_flags(struct ukp_instance *inst, uint32_t flags)
+{
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	__atomic_store_n(&inst->flags, flags, __ATOMIC_RELAXED);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
 void ukp_rethook_hook(struct ukp_hit *hit, struct ukp_instance *inst)
 {
 	struct ukp_instance *owner = look_again(hit, inst);
 	uint32_t index = inst - instances(hit->ctl);
 
 	if (!owner) {
+		set_flags(inst, inst->flags | UKP_INST_COMING);
 		__atomic_store_n(&inst->state, UKP_INST_LIVE, __ATOMIC_RELEASE);
 		*(volatile uint64_t *)inst->frame = ukp_ctl_stub(hit->ctl, index);
+		set_flags(inst, inst->flags & ~UKP_INST_COMING);
 		return;
 	}
 	inst->chain = owner->chain;
@@ -133,8 +141,7 @@ int ukp_rethook_call(const struct ukp_ctl *ctl, struct pt_regs *regs, uint64_t b
 	owner = ukp_rethook_owner(ctl, (uint64_t)frame, word);
 	if (!owner)
 		return 0;
-	__atomic_store_n(&owner->flags, owner->flags | UKP_INST_CALLED, __ATOMIC_RELAXED);
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	set_flags(owner, owner->flags | UKP_INST_CALLED | UKP_INST_COMING);
 	if (!ukp_arch_swap(frame, word, owner->ret_addr))
 		return 0;
 	regs->ss = word - UKP_STUB_WAY_IN;
@@ -159,9 +166,8 @@ static void finish(struct ukp_hit *hit, struct ukp_instance *owner, bool run)
 		inst = next ? &all[next - 1] : owner;
 		next = inst == owner ? 0 : inst->chain;
 		hit->inst = inst;
-		/* For the compiler: the thread may be stopped between the two, and looked at. */
-		__atomic_store_n(&inst->flags, inst->flags | UKP_INST_RETURNING, __ATOMIC_RELAXED);
-		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		/* The thread may be stopped behind it, and looked at. */
+		set_flags(inst, inst->flags | UKP_INST_RETURNING);
 		hit->flags = (hit->flags & UKP_HIT_UNWOUND) | (inst->flags & UKP_HIT_NOREAD);
 		if (run)
 			((ukp_action_fn)inst->fn)(hit, inst->ctx);
@@ -169,14 +175,33 @@ static void finish(struct ukp_hit *hit, struct ukp_instance *owner, bool run)
 	} while (inst != owner);
 }
 
-bool ukp_return(struct pt_regs *regs, uint64_t stub_ra)
+/*
+ * From here on the frame's word says that its call is returning: the stub's call
+ * has pushed that, behind the stub.  False: a signal handler has ended the call
+ * since the function has left, and given the word its return address.
+ *
+ * With ret imm16 the word lies where our registers are by now, and nobody can have
+ * found it since.
+ */
+static bool begin_return(struct ukp_instance *owner, uint64_t frame, uint64_t pushed)
+{
+	if (ukp_arch_swap((uint64_t *)frame, pushed - UKP_STUB_CALL, pushed))
+		return true;
+	return owner->state == UKP_INST_LIVE && frame - owner->frame - 1 < UINT16_MAX;
+}
+
+bool ukp_return(struct pt_regs *regs, uint64_t pushed)
 {
 	struct ukp_ctl *ctl = ukp_engine_ctl();
-	struct ukp_instance *owner;
+	struct ukp_instance *owner = &instances(ctl)[ukp_rethook_index(ctl, pushed)];
+	const uint64_t frame = regs->sp - 8;
 	struct ukp_hit hit = { .ctl = ctl, .regs = regs };
 	bool called;
 
-	owner = &instances(ctl)[ukp_rethook_index(ctl, stub_ra - STUB_CALL)];
+	if (!begin_return(owner, frame, pushed)) {
+		regs->ip = *(uint64_t *)frame;
+		return false;
+	}
 	regs->ip = owner->ret_addr;
 	hit.cpu = ukp_arch_cpu(ctl);
 	called = owner->flags & UKP_INST_CALLED;
@@ -196,7 +221,7 @@ static int call_state(const struct ukp_ctl *ctl, const struct ukp_instance *inst
 	word = *(volatile uint64_t *)inst->frame;
 	if (word == ukp_ctl_stub(ctl, i))
 		return CALL_LIVE;
-	if (inst->flags & UKP_INST_CALLED && (word == inst->ret_addr || ukp_in_slots(ctl, word)))
+	if (inst->flags & UKP_INST_COMING && (word == inst->ret_addr || ukp_in_slots(ctl, word)))
 		return CALL_COMING;
 	return ukp_rethook_index(ctl, word) == i ? CALL_RETURNING : CALL_DEAD;
 }

@@ -71,7 +71,7 @@ bool ukp_event_returned(struct ukp_hit *hit, struct ukp_event *ev, struct ukp_st
  * From ukp_return_entry; sets regs->ip to the true return address.  True: by way
  * of the stub's ret.
  */
-bool ukp_return(struct pt_regs *regs, uint64_t stub_ra);
+bool ukp_return(struct pt_regs *regs, uint64_t pushed);
 void ukp_return_entry(void);
 
 #pragma GCC visibility pop

@@ -38,9 +38,10 @@ void area_stubs(unsigned char *buf, uint64_t return_entry)
 	static const unsigned char stub[UKP_STUB_SIZE] = {
 		0x48, 0x8d, 0x64, 0x24, 0x78, /* lea 120(%rsp),%rsp */
 		0xff, 0x54, 0x24, 0xf8,       /* call *-8(%rsp) */
+		0x48, 0x8d, 0x64, 0x24, 0xf8, /* lea -8(%rsp),%rsp */
 		0xe8, 0,    0,    0,    0,    /* call way_out */
 		0xc3,                         /* ret */
-		0xcc,
+		0xcc, 0xcc, 0xcc, 0xcc,
 	};
 	const uint32_t out = AREA_STUBS_PER_CHUNK * UKP_STUB_SIZE;
 	uint32_t i, at;
@@ -49,9 +50,10 @@ void area_stubs(unsigned char *buf, uint64_t return_entry)
 	memset(buf, 0xcc, AREA_STUB_CHUNK);
 	for (i = 0; i < AREA_STUBS_PER_CHUNK; i++) {
 		at = i * UKP_STUB_SIZE;
-		rel = (int32_t)(out - (at + UKP_STUB_WAY_IN + 5));
 		memcpy(buf + at, stub, sizeof(stub));
-		memcpy(buf + at + UKP_STUB_WAY_IN + 1, &rel, 4);
+		at += UKP_STUB_WAY_IN + UKP_STUB_CALL;
+		rel = (int32_t)(out - at);
+		memcpy(buf + at - 4, &rel, 4);
 	}
 	memcpy(buf + out, way_out, sizeof(way_out)); /* jmp *2(%rip) */
 	memcpy(buf + out + 8, &return_entry, 8);

@@ -26,7 +26,7 @@
 #include "wire/site.h"
 
 #define UKP_CTL_MAGIC 0x6c746370706b75ull /* "ukppctl" */
-#define UKP_CTL_VERSION 3
+#define UKP_CTL_VERSION 4
 #define UKP_CTL_SIZE (512u << 20) /* address space; pages come with use, 300 bytes a site */
 
 /* A mapping that we made in the target, for whoever has to take it away. */
@@ -115,10 +115,12 @@ static inline void *ukp_ctl_at(const struct ukp_ctl *ctl, uint32_t off)
  *
  *	way in	lea 120(%rsp),%rsp
  *		call *-8(%rsp)		pushes the stub over what it has read
- *	stub	call common		its address is an instance's return address
+ *	stub	lea -8(%rsp),%rsp	its address is an instance's return address
+ *		call common		pushes it below that word, which stays as it is
  *		ret
  */
-#define UKP_STUB_SIZE 16
+#define UKP_STUB_SIZE 24
+#define UKP_STUB_CALL 10  /* bytes from the stub to behind its call */
 #define UKP_STUB_WAY_IN 9 /* bytes from there to the stub */
 
 /* The return stub of an instance.  Few are in use mostly, and all in the first file. */

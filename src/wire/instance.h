@@ -31,12 +31,14 @@ enum ukp_instance_state {
  */
 #define UKP_INST_RETURNING (1u << 31)
 
-/*
- * The function is called in place: the return address stays, or is for two
- * instructions the address of the function's copy, until the stub's way in puts
- * the stub there (engine/rethook.h).
- */
+/* The function is called by the stub's way in (engine/rethook.h). */
 #define UKP_INST_CALLED (1u << 30)
+/*
+ * The stub is not in its word yet: that holds the return address, or for two
+ * instructions before a call in place the address of the function's copy.  With
+ * CALLED it stays set, for nobody is there any more to clear it.
+ */
+#define UKP_INST_COMING (1u << 29)
 
 struct ukp_instance {
 	uint64_t ret_addr; /* where the function really returns to */

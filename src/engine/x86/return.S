@@ -2,21 +2,22 @@
 /*
  * Where functions with a replaced return address come out.
  *
- *	stub i:   call common		  16 bytes each, so i = (ra - base) / 16
+ *	stub i:   lea -8(%rsp),%rsp	  24 bytes each, so i = (ra - base) / 24
+ *		  call common
  *		  ret
  *	common:   jmp *ukp_return_entry	  at the end of each stub file
  *
- * The stub's call pushed stub + 5 exactly over the word that had held the
- * stub, so sp here is as it was at the function's entry.  All general
- * registers and the flags are kept; the true return address replaces the
- * pushed word and the final ret goes there.  Where the function was called by
- * the stub's way in, it goes to the stub's ret, and that there: this is what
- * the CPU expects, which has seen the call of the way in return to the stub.
- * Vector registers are not touched
- * by our own actions; with a C handler of a user's, they are saved here.
+ * The word that holds the stub stays as it is until the engine has it: a signal
+ * handler that unwinds finds it there, and may put the return address back.  All
+ * general registers and the flags are kept; the true return address replaces the
+ * word and the final ret goes there.  Where the function was called by the stub's
+ * way in, it goes to the stub's ret, and that there: this is what the CPU expects,
+ * which has seen the call of the way in return to the stub.  Vector registers are
+ * not touched by our own actions; with a C handler of a user's, they are saved here.
  *
  *	sp ->	r15 ... di  orig_ax  ip  cs  flags  sp  ss    struct pt_regs
- *		ra   <- the word, pushed by the stub's call
+ *		ra	pushed by the stub's call
+ *		word	the stub
  */
 #include "engine/x86/frame.inc"
 
@@ -50,12 +51,11 @@
 	.type	ukp_return_entry, @function
 
 ukp_return_entry:
-	lea	-24(%rsp), %rsp		/* a pad word, ss, sp: filled in below */
+	lea	-16(%rsp), %rsp		/* ss, sp: filled in below */
 	pushfq
 	cld
 	lea	-24(%rsp), %rsp		/* cs, ip, orig_ax: filled in below */
 	push_regs
-	/* 22 words in all: struct pt_regs has 21, the pad word is above it */
 	movq	$-1, REGS_ORIG_AX(%rsp)
 	movl	%cs, %eax
 	mov	%rax, REGS_CS(%rsp)
@@ -64,20 +64,17 @@ ukp_return_entry:
 	mov	%rax, REGS_SP(%rsp)
 	movl	%ss, %eax
 	mov	%rax, REGS_SS(%rsp)
-	mov	176(%rsp), %rsi		/* the stub's call: stub + 5 */
+	mov	168(%rsp), %rsi		/* ra */
 	mov	%rsp, %rbx
 	and	$-16, %rsp
 	call	ukp_return
 	mov	%rbx, %rsp
 	mov	REGS_IP(%rsp), %rcx
+	mov	%rcx, 176(%rsp)
 	test	%al, %al
 	jnz	1f
-	mov	%rcx, 176(%rsp)
 	leave_regs 56
-1:	mov	176(%rsp), %rax		/* stub + 5 goes into the pad word */
-	mov	%rcx, 176(%rsp)
-	mov	%rax, 168(%rsp)
-	leave_regs 48
+1:	leave_regs 48			/* by ra */
 	.size	ukp_return_entry, . - ukp_return_entry
 
 	.section .note.GNU-stack, "", @progbits

@@ -17,6 +17,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <execinfo.h>
 #include <signal.h>
 #include <ucontext.h>
 #include <cmocka.h>
@@ -26,6 +27,7 @@
 #include "engine/rethook.h"
 #include "lib/hit/hit.h"
 #include "ukprobes/kprobes.h"
+#include "ukprobes/rethook.h"
 
 #define TF 0x100
 #define DEPTH 1024
@@ -39,6 +41,8 @@ static struct {
 	uint64_t ip, sp; /* before the instruction that has run */
 	unsigned long steps, calls, rets, wrong;
 	bool on;
+	unsigned long look_at; /* before this step, 0: never */
+	void (*look)(void);
 } shadow;
 
 static void stepped(int sig, siginfo_t *info, void *context)
@@ -60,6 +64,8 @@ static void stepped(int sig, siginfo_t *info, void *context)
 	shadow.steps++;
 	shadow.ip = ip;
 	shadow.on = true;
+	if (shadow.steps == shadow.look_at)
+		shadow.look();
 }
 
 static inline __attribute__((always_inline)) void step_flag(bool on)
@@ -71,8 +77,7 @@ static inline __attribute__((always_inline)) void step_flag(bool on)
 	__asm__ volatile("push %0; popfq" : : "r"(flags) : "memory", "cc");
 }
 
-/* fn(arg) under the shadow stack: how many returns went elsewhere. */
-static __attribute__((noinline)) unsigned long unmatched(void (*volatile fn)(void *), void *arg)
+static __attribute__((noinline)) void step(void (*volatile fn)(void *), void *arg)
 {
 	shadow.depth = 0;
 	shadow.steps = shadow.calls = shadow.rets = shadow.wrong = 0;
@@ -80,6 +85,12 @@ static __attribute__((noinline)) unsigned long unmatched(void (*volatile fn)(voi
 	step_flag(true);
 	fn(arg);
 	step_flag(false);
+}
+
+/* fn(arg) under the shadow stack: how many returns went elsewhere. */
+static unsigned long unmatched(void (*fn)(void *), void *arg)
+{
+	step(fn, arg);
 	assert_int_equal(shadow.calls, shadow.rets);
 	assert_int_equal(shadow.depth, 0);
 	assert_true(shadow.calls > 0);
@@ -348,6 +359,70 @@ static void the_same_holds_unstepped_and_again_and_again(void **state)
 	take_out(rp, NR);
 }
 
+static unsigned long missed(const struct kretprobe *v)
+{
+	return __atomic_load_n(&v->nmissed, __ATOMIC_RELAXED);
+}
+
+static uint32_t instances_in_use(void)
+{
+	const struct ukp_priv *priv = (const struct ukp_priv *)ukp_lib_ctl->priv;
+	const struct ukp_instance *all =
+		(const struct ukp_instance *)((const char *)priv + priv->off_instances);
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < 1000; i++)
+		n += all[i].state != UKP_INST_FREE;
+	return n;
+}
+
+/* What unwinders do to the calls of a thread, in a handler at each instruction of one. */
+static void look_everywhere(void (*look)(void))
+{
+	unsigned __int128 ret;
+	unsigned long n = 0;
+
+	plant(rp, 1, true);
+	shadow.look = look;
+	for (shadow.look_at = 1; shadow.look_at <= 1 || shadow.steps >= shadow.look_at;
+	     shadow.look_at++) {
+		ret = 0;
+		step(call_plain, &ret);
+		assert_int_equal((unsigned long)ret, 4);
+		assert_int_equal((unsigned long)(ret >> 64), 3);
+		assert_int_equal(entries, ++n);
+		assert_int_equal(returns + missed(&rp[0]), n);
+		assert_int_equal(instances_in_use(), 0);
+	}
+	shadow.look_at = 0;
+	/* Some found the call on its way, most did not. */
+	assert_true(n > 300 && returns > missed(&rp[0]) && missed(&rp[0]) > 5);
+	unregister_kretprobe(&rp[0]);
+}
+
+static void walk_the_stack(void)
+{
+	void *frame[16];
+
+	backtrace(frame, 16);
+}
+
+static void give_up_the_dead(void)
+{
+	rethook_flush_task(NULL);
+}
+
+static void a_handler_that_walks_the_stack_ends_calls_or_leaves_them(void **state)
+{
+	walk_the_stack(); /* loads the unwinder */
+	look_everywhere(walk_the_stack);
+}
+
+static void a_handler_that_gives_up_dead_calls_ends_none_that_is_about_to_begin(void **state)
+{
+	look_everywhere(give_up_the_dead);
+}
+
 static int setup(void **state)
 {
 	struct sigaction sa = { .sa_sigaction = stepped, .sa_flags = SA_SIGINFO };
@@ -370,6 +445,9 @@ int main(void)
 		cmocka_unit_test(by_exit_sites_they_match_as_well),
 		cmocka_unit_test(who_asks_for_slot_overwrite_gets_it_from_jumps_as_well),
 		cmocka_unit_test(the_same_holds_unstepped_and_again_and_again),
+		cmocka_unit_test(a_handler_that_walks_the_stack_ends_calls_or_leaves_them),
+		cmocka_unit_test(
+			a_handler_that_gives_up_dead_calls_ends_none_that_is_about_to_begin),
 	};
 
 	return cmocka_run_group_tests(tests, setup, NULL);

@@ -397,7 +397,7 @@ static void make_ctl(uint32_t n)
 	ctl = (struct ukp_ctl){ .priv = (uint64_t)memory,
 		                .stubs = 0xffff000000000000,
 		                .stub_chunk = 1 << 20,
-		                .stubs_per_chunk = 1 << 16,
+		                .stubs_per_chunk = (1 << 20) / UKP_STUB_SIZE,
 		                .nr_instances = STUBBED };
 }
 

@@ -91,11 +91,12 @@ static void each_stub_calls_the_way_out_and_that_leads_to_the_engine(void **stat
 		const uint64_t stub = ukp_ctl_stub(&ctl, i) - at;
 
 		assert_memory_equal(buf + stub - sizeof(way_in), way_in, sizeof(way_in));
-		assert_int_equal(plan_decode(buf + stub, 8, at + stub, &insn), PLAN_OK);
+		assert_memory_equal(buf + stub, "\x48\x8d\x64\x24\xf8", 5);
+		assert_int_equal(plan_decode(buf + stub + 5, 8, at + stub + 5, &insn), PLAN_OK);
 		assert_int_equal(insn.flow, PLAN_FLOW_CALL);
-		assert_int_equal(insn.len, 5);
+		assert_int_equal(insn.len, UKP_STUB_CALL - 5);
 		assert_int_equal(insn.target, out);
-		assert_memory_equal(buf + stub + 5, "\xc3\xcc", 2);
+		assert_memory_equal(buf + stub + UKP_STUB_CALL, "\xc3\xcc", 2);
 	}
 	assert_int_equal(plan_decode(buf + (out - at), 32, out, &insn), PLAN_OK);
 	assert_int_equal(insn.flow, PLAN_FLOW_JMP_IND);
