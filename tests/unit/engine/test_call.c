@@ -41,8 +41,9 @@ static struct {
 	uint64_t ip, sp; /* before the instruction that has run */
 	unsigned long steps, calls, rets, wrong;
 	bool on;
-	unsigned long look_at; /* before this step, 0: never */
-	void (*look)(void);
+	unsigned long look_from; /* at each step from this one on; 0: never */
+	unsigned long looked;    /* the last one */
+	bool (*look)(void);      /* true: that was enough */
 } shadow;
 
 static void stepped(int sig, siginfo_t *info, void *context)
@@ -64,8 +65,11 @@ static void stepped(int sig, siginfo_t *info, void *context)
 	shadow.steps++;
 	shadow.ip = ip;
 	shadow.on = true;
-	if (shadow.steps == shadow.look_at)
-		shadow.look();
+	if (shadow.look_from && shadow.steps >= shadow.look_from) {
+		shadow.looked = shadow.steps;
+		if (shadow.look())
+			shadow.look_from = 0;
+	}
 }
 
 static inline __attribute__((always_inline)) void step_flag(bool on)
@@ -376,27 +380,43 @@ static uint32_t instances_in_use(void)
 	return n;
 }
 
-/* What unwinders do to the calls of a thread, in a handler at each instruction of one. */
-static void look_everywhere(void (*look)(void))
+static void (*walk)(void);
+
+static bool look(void)
+{
+	const unsigned long before = missed(&rp[0]);
+
+	walk();
+	return missed(&rp[0]) != before;
+}
+
+/*
+ * What unwinders do to the calls of a thread, in a handler at each instruction of
+ * one: where it ends the call, a run ends with that and the next goes on behind it.
+ */
+static void look_everywhere(void (*how)(void))
 {
 	unsigned __int128 ret;
-	unsigned long n = 0;
+	unsigned long n = 0, from = 1;
 
 	plant(rp, 1, true);
+	walk = how;
 	shadow.look = look;
-	for (shadow.look_at = 1; shadow.look_at <= 1 || shadow.steps >= shadow.look_at;
-	     shadow.look_at++) {
+	do {
 		ret = 0;
+		shadow.look_from = from;
+		shadow.looked = 0;
 		step(call_plain, &ret);
+		from = shadow.looked + 1;
 		assert_int_equal((unsigned long)ret, 4);
 		assert_int_equal((unsigned long)(ret >> 64), 3);
 		assert_int_equal(entries, ++n);
 		assert_int_equal(returns + missed(&rp[0]), n);
 		assert_int_equal(instances_in_use(), 0);
-	}
-	shadow.look_at = 0;
-	/* Some found the call on its way, most did not. */
-	assert_true(n > 300 && returns > missed(&rp[0]) && missed(&rp[0]) > 5);
+	} while (!shadow.look_from);
+	shadow.look_from = 0;
+	assert_true(shadow.looked > 300 && n > 5);
+	assert_int_equal(returns, 1);
 	unregister_kretprobe(&rp[0]);
 }
 
