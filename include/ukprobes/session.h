@@ -126,7 +126,7 @@ const char *ukp_session_refused(struct ukp_session *s);
 enum ukp_ret {
 	UKP_RET_AUTO,
 	UKP_RET_EXIT, /* probes at the exits; the stack stays as it is */
-	UKP_RET_CALL, /* not there yet */
+	UKP_RET_CALL, /* the function is called by us; needs a jump at its entry */
 	UKP_RET_SLOT, /* the return address is replaced, as the kernel does */
 };
 void ukp_session_set_ret(struct ukp_session *s, enum ukp_ret how);

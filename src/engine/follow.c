@@ -11,7 +11,9 @@ static void choose(struct ukp_hit *hit)
 	/* Acquire: who finds the mark finds the exit sites, too. */
 	uint32_t flags = __atomic_load_n(&hit->action->flags, __ATOMIC_ACQUIRE);
 
-	hit->flags &= ~UKP_HIT_FRAMES;
+	hit->flags &= ~(UKP_HIT_FRAMES | UKP_HIT_SLOT);
+	if (flags & UKP_ACTION_SLOT)
+		hit->flags |= UKP_HIT_SLOT;
 	if (flags & UKP_ACTION_FRAMES)
 		hit->flags |= UKP_HIT_FRAMES;
 	else if (flags & UKP_ACTION_EXITS)

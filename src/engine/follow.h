@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A call followed from its entry to its return, whatever catches that: a slot
- * (rethook.h), or the records of exit sites (frames.h).
+ * or a call in place (rethook.h), or the records of exit sites (frames.h).
  *
  * The entry's action says which.  With UKP_ACTION_FRAMES its calls have records,
  * whose key is the action itself: each probe of each function has its own.  The

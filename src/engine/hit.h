@@ -28,6 +28,7 @@ enum {
 	UKP_HIT_CHILD = 4,   /* in a forked child: only what must always run */
 	UKP_HIT_JUMP = 8,    /* from a detour: nobody has saved vector state */
 	UKP_HIT_FRAMES = 16, /* its call is followed by exit sites */
+	UKP_HIT_SLOT = 32,   /* its stub is put into the frame, and not called from */
 };
 
 struct ukp_hit {

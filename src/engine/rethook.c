@@ -139,7 +139,7 @@ int ukp_rethook_call(const struct ukp_ctl *ctl, struct pt_regs *regs, uint64_t b
 	if (word == before)
 		return 0;
 	owner = ukp_rethook_owner(ctl, (uint64_t)frame, word);
-	if (!owner)
+	if (!owner || owner->flags & UKP_HIT_SLOT)
 		return 0;
 	set_flags(owner, owner->flags | UKP_INST_CALLED | UKP_INST_COMING);
 	if (!ukp_arch_swap(frame, word, owner->ret_addr))

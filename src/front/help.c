@@ -11,8 +11,9 @@
 #define HELP "  -h, --help          this text\n"
 #define PID "  -p, --pid PID       the process\n"
 #define RET                                                                                   \
-	"      --ret HOW       what catches returns: exit (probes at the exits), slot (the\n" \
-	"                      return address is replaced), or auto, which chooses\n"
+	"      --ret HOW       what catches returns: exit (probes at the exits), call (the\n" \
+	"                      function is called from its entry), slot (the return\n"     \
+	"                      address is replaced), or auto, which chooses\n"
 
 static const char trace_usage[] =
 	"usage: ukprobe trace [-n COUNT] [--for SECONDS] [--ret=HOW] [--strict] [-o FILE]\n"

@@ -315,6 +315,47 @@ static const char *decide_firm(struct look *l, struct probe *p, const char *stay
 	return NULL;
 }
 
+/* As far as files say: what else may keep the entry from its jump is for the list. */
+static enum plan_window_why window_at(struct look *l, uint64_t addr)
+{
+	uint8_t code[PLAN_WINDOW_MAX];
+	uint64_t bias = 0;
+	struct plan_window_request req = {
+		.targets = modules_targets(l->t->modules, module_of(l, addr), &bias),
+		.code = code,
+		.avail = sizeof(code),
+		.addr = addr - bias,
+	};
+	struct plan_window w = { .why = PLAN_WINDOW_UNKNOWN };
+
+	while (req.avail && sym_original(l->t->sym, addr, code, req.avail))
+		req.avail--;
+	if (req.targets && req.avail)
+		plan_window(&req, &w);
+	return w.why;
+}
+
+static const char *decide_call(struct look *l, struct probe *p, const char *stays)
+{
+	struct plan_return_request req = { .want = PLAN_BY_CALL };
+	struct sym_module *m = module_of(l, p->addr);
+	struct plan_return r;
+
+	if (stays || !l->t->optimizer)
+		return stays ? stays : no_jumps;
+	modules_want(l->t->modules, m, true);
+	modules_wait(l->t->modules, m);
+	l->map = NULL;
+	go_to(l, p->addr);
+	req.fn = function_of(l, p);
+	req.entry = window_at(l, p->addr);
+	if (!plan_return(&req, &r))
+		return plan_return_reason(&r);
+	keep_slot(p, plan_return_reason(&r));
+	p->by = PLAN_BY_CALL;
+	return NULL;
+}
+
 const char *exits_decide(struct target *t, struct probe *p, const char *stays)
 {
 	struct look l = { .t = t };
@@ -323,7 +364,7 @@ const char *exits_decide(struct target *t, struct probe *p, const char *stays)
 	p->func = p->addr;
 	p->by = PLAN_BY_SLOT;
 	if (p->want == PLAN_BY_CALL)
-		return "call in place is not there yet; --ret=exit and --ret=slot are";
+		return decide_call(&l, p, stays);
 	if (p->want == PLAN_BY_EXIT || (stays && p->want != PLAN_BY_SLOT)) {
 		why = decide_firm(&l, p, stays);
 		survey_close(l.survey);
@@ -398,15 +439,21 @@ static const char *hindrance(const struct probe *p)
 
 int exits_print(const struct probe *p, char *buf, size_t len)
 {
-	const char *base;
+	const bool jump = p->site && p->site->jumped;
+	const char *by = jump && p->want != PLAN_BY_SLOT ? "call" : "slot", *base;
 
 	if (!p->decided)
-		return snprintf(buf, len, "slot (its exits are being looked for)");
+		return snprintf(buf, len, "%s (its exits are being looked for)", by);
+	if (p->by == PLAN_BY_CALL && !jump) {
+		base = p->site ? p->site->base : NULL;
+		return base ? snprintf(buf, len, "slot (no jump at its entry: %s)", base)
+		            : snprintf(buf, len, "slot (the jump at its entry is on its way)");
+	}
 	if (p->by != PLAN_BY_EXIT)
-		return snprintf(buf, len, "slot (%s)", p->why);
+		return snprintf(buf, len, "%s (%s)", by, p->why);
 	if (p->frames)
 		return snprintf(buf, len, "exit (%s)", p->why);
 	base = hindrance(p);
-	return base ? snprintf(buf, len, "slot (no jump at one of its exits: %s)", base)
-	            : snprintf(buf, len, "slot (its exit sites wait for their jumps)");
+	return base ? snprintf(buf, len, "%s (no jump at one of its exits: %s)", by, base)
+	            : snprintf(buf, len, "%s (its exit sites wait for their jumps)", by);
 }

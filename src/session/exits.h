@@ -55,7 +55,7 @@ bool site_wants_jump(const struct site *s);
 /* Is an exit there that calls with records may yet come to? */
 bool site_drains(const struct site *s);
 
-/* "slot (why)" or "exit (why)" */
+/* "slot (why)", "call (why)" or "exit (why)" */
 int exits_print(const struct probe *p, char *buf, size_t len);
 
 #endif

@@ -225,6 +225,7 @@ int probe_link(struct target *t, struct site *s, struct probe *p, struct err *er
 	a->ctx = p->ctx_off ? t->own.self + p->ctx_off : 0;
 	a->flags = p->kind == PROBE_INTERNAL ? UKP_ACTION_ALWAYS
 	           : p->frames               ? UKP_ACTION_EXITS | UKP_ACTION_FRAMES
+	           : p->want == PLAN_BY_SLOT ? UKP_ACTION_SLOT
 	                                     : 0;
 	a->next = s->probes ? s->probes->action_off : 0;
 	__atomic_store_n(&shared->action, p->action_off, __ATOMIC_RELEASE);

@@ -68,6 +68,7 @@ enum {
 	UKP_ACTION_ALWAYS = 1, /* also in a forked child, which has its own dispositions */
 	UKP_ACTION_EXITS = 2,  /* its function has exit sites, that look for its calls */
 	UKP_ACTION_FRAMES = 4, /* and its calls are to be found there */
+	UKP_ACTION_SLOT = 8,   /* slots are overwritten, also where calling in place could be */
 };
 
 struct ukp_action {

@@ -9,10 +9,17 @@
 N=3
 FOLLOWED=7 # calls of a round: tail, deep five times, pops
 
-# in the list: so many probes with the jump
-jumped()
+# in the list: so many probes that call
+called()
 {
-	[ "$("$UKP" list -p "$PID" 2>>/dev/null | grep -c 'OPTIMIZED')" -ge "$1" ] || ! alive "$TRACE"
+	[ "$("$UKP" list -p "$PID" 2>>/dev/null | grep -c 'OPTIMIZED.* ret=call (as asked for) jump')" -ge "$1" ] ||
+		! alive "$TRACE"
+}
+
+slots()
+{
+	[ "$("$UKP" list -p "$PID" 2>>/dev/null | grep -c 'OPTIMIZED.* ret=slot (as asked for) jump')" -ge "$1" ] ||
+		! alive "$TRACE"
 }
 
 # go WRONG WHAT
@@ -31,8 +38,8 @@ snapshot "$PID" >"$T/before"
 go 0 "without probes"
 calls=$(value calls)
 
-trace_start 4 'r tail $retval' 'r deep $retval' 'r pops $retval' 'r waits $retval'
-within 30 jumped 4 || fail "no jumps: $("$UKP" list -p "$PID")"
+trace_start 4 --ret=call 'r tail $retval' 'r deep $retval' 'r pops $retval' 'r waits $retval'
+within 30 called 4 || fail "no jumps: $("$UKP" list -p "$PID")"
 go 0 "in the jump form"
 # The function's own, the one of the stub, and the engine's.
 [ "$(value calls)" -gt $((calls + N * FOLLOWED)) ] || fail "nothing was called in place: $(value calls) calls, $calls without probes"
@@ -51,6 +58,14 @@ say on
 await '^done'
 eq "$(value back)" 42 "who was inside"
 go 0 "after the detach"
+
+# A wish for slots is followed under jumps, too.
+trace_start 3 --ret=slot 'r tail $retval' 'r deep $retval' 'r pops $retval'
+within 30 slots 3 || fail "no jumps: $("$UKP" list -p "$PID")"
+go $((2 * N * FOLLOWED)) "with slots"
+trace_end
+eq "$HITS" $((N * FOLLOWED)) "hits with slots"
+assert_untouched "$PID" "$T/before"
 
 UKPROBES_OPTIMIZATION=0 trace_start 3 'r tail $retval' 'r deep $retval' 'r pops $retval'
 go $((2 * N * FOLLOWED)) "with breakpoints"

@@ -102,7 +102,7 @@ for def in 'r dlsym' 'r dl_iterate_phdr'; do
 	refused "$def" 'looks at its own return address' -p "$PID" --ret=slot "$def"
 done
 refused 'r dlsym' 'looks at its own return address, and exit sites' -p "$PID" 'r dlsym'
-refused '--ret=call' 'call in place is not there yet' -p "$PID" --ret=call 'r work'
+refused '--ret=call' 'looks at its own return address' -p "$PID" --ret=call 'r dlsym'
 refused '--ret=walk' 'auto, exit, call or slot' -p "$PID" --ret=walk 'r work'
 refused '--ret=exit' '.' -p "$PID" --ret=exit 'r dlsym'
 # All or nothing: a good one beside a bad one isn't planted.

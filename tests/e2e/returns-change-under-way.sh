@@ -55,10 +55,10 @@ eq "$HITS $RECORDS" "1 1" "a call that began by a slot"
 assert_untouched "$PID" "$T/before"
 
 # --- one that is under way when the probe goes ----------------------------------------
-for how in auto exit slot; do
+for how in auto exit call slot; do
 	: >"$T/out"
 	trace_start 1 --ret=$how 'r:h hold $retval:s64'
-	[ $how = slot ] || within 20 by hold exit || fail "no exit sites"
+	within 20 by hold "${how/auto/exit}" || fail "not $how"
 	say hold
 	await '^holding'
 	trace_end
@@ -66,7 +66,7 @@ for how in auto exit slot; do
 	assert_untouched "$PID" "$T/before"
 	# And one that began without a probe comes back through it.
 	trace_start 2 --ret=$how 'r:h hold $retval:s64' 'p:s hold'
-	[ $how = slot ] || within 20 by hold exit || fail "no exit sites"
+	within 20 by hold "${how/auto/exit}" || fail "not $how"
 	say 60
 	await '^held 61'
 	trace_end

@@ -27,13 +27,25 @@ missed()
 	sed -n "s/.*[( ]$1 \([0-9]*\).*/\1/p" <<<"$WHY" | grep . || echo 0
 }
 
+# trace_start, and with jumps where functions are to be called in place
+trace_by()
+{
+	trace_start "$2" --ret="$1" "${@:3}"
+	[ "$1" != call ] || within 20 called || fail "$NAME: $("$UKP" list -p "$PID")"
+}
+
+called()
+{
+	! "$UKP" list -p "$PID" | grep -q 'ret=slot'
+}
+
 cpp()
 {
 	start "$BIN"
 	round
 	cp "$T/out" "$T/without"
 	snapshot "$PID" loose >"$T/before"
-	trace_start 5 --ret="$1" 'r:t thrower $retval:s32' 'r:m middle $retval:s32' 'r:o outer $retval:s32' \
+	trace_by "$1" 5 'r:t thrower $retval:s32' 'r:m middle $retval:s32' 'r:o outer $retval:s32' \
 		'r:b tracer $retval:s32' 'p:e middle'
 	round
 	trace_end
@@ -41,7 +53,7 @@ cpp()
 	eq "$HITS" $((400 * 4 + 11)) "$NAME: hits"
 	# thrower and middle are left by half of the calls, outer by a quarter
 	case $1 in
-	slot) [ "$(missed unwound)" -ge 500 ] || fail "$NAME: $WHY" ;;
+	slot | call) [ "$(missed unwound)" -ge 500 ] || fail "$NAME: $WHY" ;;
 	exit) eq "$(($(missed unwound) + $(missed unreturned))) $MISSES" "500 500" "$NAME: $WHY" ;;
 	esac
 	eq "$(grep -c ': t: ' "$T/trace")" 200 "$NAME: returns"
@@ -54,7 +66,7 @@ for flags in "" -static; do
 	NAME="C++ $flags"
 	# shellcheck disable=SC2086 # none or one
 	build unwind "cc$flags" g++ $flags || { without "$NAME" "it does not build here"; continue; }
-	for how in slot exit auto; do
+	for how in slot exit call auto; do
 		NAME="C++ $flags by $how"
 		cpp $how
 	done
@@ -66,7 +78,7 @@ c()
 	round
 	cp "$T/out" "$T/without"
 	start "$BIN" # anew: its unwinder isn't loaded when we come
-	trace_start 3 --ret="$1" 'r:b tracer $retval:s32' 'r:l leaves' 'r:w waits'
+	trace_by "$1" 3 'r:b tracer $retval:s32' 'r:l leaves' 'r:w waits'
 	round
 	trace_end
 	same frames cleaned left
@@ -78,7 +90,7 @@ for flags in "" -static; do
 	NAME="C $flags"
 	# shellcheck disable=SC2086
 	build backtrace "c$flags" gcc $flags || { without "$NAME" "it does not build here"; continue; }
-	for how in slot auto; do
+	for how in slot call auto; do
 		NAME="C $flags by $how"
 		c $how
 	done
