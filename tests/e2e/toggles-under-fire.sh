@@ -5,7 +5,7 @@
 # wrong, and counts are exact.
 . tests/e2e/lib.sh
 JUMPS=${LONG:+10000}
-JUMPS=${JUMPS:-79}
+JUMPS=${JUMPS:-207}
 LIMIT_S=${LONG:+3000}
 LIMIT_S=${LIMIT_S:-1100}
 build straddle dynamic gcc
@@ -14,7 +14,7 @@ build toggler session gcc -Iinclude "-L$O" -lukprobes "-Wl,-rpath,$PWD/$O"
 UKPROBE=$UKP timeout -k 5 "$LIMIT_S" "$BIN" "$program" 8 "$JUMPS" >"$T/out" 2>&1 ||
 	fail "toggler ($?): $(cat "$T/out")"
 cat "$T/out"
-eq "$(grep -c '^win_' "$T/out")" 16 "windows"
+eq "$(grep -c '^win_' "$T/out")" 48 "windows"
 for calls in $(sed -n 's/^win_[^ ]* //p' "$T/out"); do
 	[ "$calls" -gt 1000 ] || fail "a window was called too seldom"
 done

@@ -68,11 +68,16 @@ __asm__(".text\n"
         ".globl windows\n"
         "windows:\n"
         ".popsection\n"
+        ".macro four copy, off\n"
+        "	single win_\\copy\\()_line_\\off\\()_one, 256, \\off\n"
+        "	several win_\\copy\\()_line_\\off\\()_many, 256, \\off\n"
+        "	single win_\\copy\\()_page_\\off\\()_one, 4096, \\off\n"
+        "	several win_\\copy\\()_page_\\off\\()_many, 4096, \\off\n"
+        ".endm\n"
+        ".irp copy, a, b, c\n"
         ".irp off, 1, 2, 3, 4\n"
-        "	single win_line_\\off\\()_one, 256, \\off\n"
-        "	several win_line_\\off\\()_many, 256, \\off\n"
-        "	single win_page_\\off\\()_one, 4096, \\off\n"
-        "	several win_page_\\off\\()_many, 4096, \\off\n"
+        "	four \\copy, \\off\n"
+        ".endr\n"
         ".endr\n"
         ".pushsection .data.rel.ro\n"
         ".globl marks\n"
@@ -84,9 +89,9 @@ __asm__(".text\n"
         "several mark_page_many, 4096, 3\n"
         ".balign 4096, 0xcc\n");
 
-#define NR 16
+#define NR 48
 #define MARKS 4
-#define TURN 125
+#define TURN 40
 #define REST_US 1000
 #define HZ 1000
 #define AT_ONCE 4 /* by a signal */
@@ -166,7 +171,8 @@ static void report(unsigned long ms)
 	unsigned int i;
 
 	for (i = 0; i < NR; i++)
-		printf("win_%s_%u_%s %lu\n", at[i / 2 % 2], i / 4 + 1, form[i % 2], calls[i]);
+		printf("win_%c_%s_%u_%s %lu\n", 'a' + i / 16, at[i / 2 % 2], i / 4 % 4 + 1,
+		       form[i % 2], calls[i]);
 	printf("signals %lu\nms %lu\nwrong %lu\n", signals, ms, wrong);
 }
 
