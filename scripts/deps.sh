@@ -11,7 +11,7 @@ declare -A need=(
 		redis-server redis-tools procps util-linux mandoc python3"
 	[torture]="python3.11 libpython3.11-testsuite sqlite3 libsqlite3-0 libssl3 libssl-dev perl gzip"
 	[bench]="libcmocka-dev"
-	[peers]="uftrace liblttng-ust-dev lttng-tools redis-server redis-tools"
+	[peers]="uftrace liblttng-ust-dev lttng-tools redis-server redis-tools python3"
 )
 
 missing=()
