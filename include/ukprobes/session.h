@@ -131,6 +131,14 @@ enum ukp_ret {
 };
 void ukp_session_set_ret(struct ukp_session *s, enum ukp_ret how);
 /*
+ * A definition of one place in a library that isn't mapped yet, LIB:SYM or
+ * LIB:0xOFFSET, waits for it, unless strict: it lands when the library is loaded,
+ * before its constructors run, and each time again.  A "PLACE: why" line for each
+ * that has never landed, "" when there is none: it isn't loaded, or what was
+ * wrong when it was.
+ */
+const char *ukp_session_pending(struct ukp_session *s);
+/*
  * Add a definition of which hits are counted by place, in the target, and
  * nothing is recorded: p, f or r without arguments, of one place or many.  Of
  * returns, ukp_session_counts() has the calls as hits, those that returned as

@@ -111,6 +111,17 @@ static void say_refused(struct ukp_session *s)
 	}
 }
 
+/* A line for each definition that waits for its library, or waited in vain. */
+static void say_pending(struct ukp_session *s, const char *what)
+{
+	const char *line = ukp_session_pending(s), *end;
+
+	for (; *line; line = *end ? end + 1 : end) {
+		end = strchrnul(line, '\n');
+		complain("%s: %.*s", what, (int)(end - line), line);
+	}
+}
+
 int run_start(struct run *r, const struct options *o)
 {
 	int err;
@@ -127,6 +138,7 @@ int run_start(struct run *r, const struct options *o)
 		return failed(r, err);
 	r->started = run_now();
 	say_refused(r->s);
+	say_pending(r->s, "waiting");
 	if (o->for_ns)
 		r->deadline = r->started + o->for_ns;
 	signals_set(false);
@@ -173,9 +185,21 @@ int run_stop(struct run *r)
 	return failed(r, err);
 }
 
+/* Has one of these "PLACE: why" lines this place? */
+static bool is_listed(const char *lines, const char *place)
+{
+	size_t n = strlen(place);
+
+	for (; *lines; lines += strcspn(lines, "\n"), lines += *lines == '\n')
+		if (!strncmp(lines, place, n) && !strncmp(lines + n, ": ", 2))
+			return true;
+	return false;
+}
+
 void run_hint(const struct run *r, unsigned int nr)
 {
 	char names[512] = "";
+	const char *waits = ukp_session_pending(r->s);
 	unsigned int idle = 0;
 	struct ukp_counts c;
 	size_t used = 0;
@@ -183,12 +207,13 @@ void run_hint(const struct run *r, unsigned int nr)
 	for (unsigned int id = 0; id < nr; id++) {
 		const struct ukp_event_info *e = ukp_session_event(r->s, id);
 
-		if (!e || ukp_session_counts(r->s, id, &c) || c.hits)
+		if (!e || is_listed(waits, e->place) || ukp_session_counts(r->s, id, &c) || c.hits)
 			continue;
 		if (idle++ < HINT_NAMES && used < sizeof(names))
 			used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%.128s",
 			                         idle > 1 ? ", " : "", e->place);
 	}
+	say_pending(r->s, "never probed");
 	if (idle)
 		complain("never hit: %s%s; was it not called, or compiled into its callers, or is "
 		         "another copy of it called?",

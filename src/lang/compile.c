@@ -14,6 +14,7 @@
 struct entry {
 	uint32_t nth[UKP_EDATA_MAX]; /* the N of each word saved at entry */
 	unsigned int nr;
+	bool nowhere; /* nothing can be looked up */
 };
 
 /* Where the ABI passes argument n at the entry of a function. */
@@ -94,7 +95,7 @@ static int put_arg(const struct lang_def *def, const struct lang_arg *arg, struc
 		out[0].imm = (uint64_t)entry_index(e, arg->nth);
 	else if (arg->nth)
 		out[0] = fetch_nth(arg->nth);
-	else if (arg->sym[0])
+	else if (arg->sym[0] && !e->nowhere)
 		return lang_resolve_data(def, arg, proc, &out[0].imm, err);
 	return 0;
 }
@@ -148,8 +149,8 @@ static int fill(const struct lang_def *def, struct sym_proc *proc, struct entry 
 	return 0;
 }
 
-int lang_compile(const struct lang_def *def, struct sym_proc *proc, struct ukp_event **ev,
-                 struct lang_field **fields, struct err *err)
+static int compile(const struct lang_def *def, struct sym_proc *proc, bool nowhere,
+                   struct ukp_event **ev, struct lang_field **fields, struct err *err)
 {
 	struct entry e;
 	int ret;
@@ -157,7 +158,8 @@ int lang_compile(const struct lang_def *def, struct sym_proc *proc, struct ukp_e
 	*ev = NULL;
 	*fields = NULL;
 	ret = collect_entry(def, &e, err);
-	if (!ret)
+	e.nowhere = nowhere;
+	if (!ret && !nowhere)
 		ret = check_entry(def, proc, err);
 	if (ret)
 		return ret;
@@ -173,5 +175,20 @@ int lang_compile(const struct lang_def *def, struct sym_proc *proc, struct ukp_e
 		*ev = NULL;
 		*fields = NULL;
 	}
+	return ret;
+}
+
+int lang_compile(const struct lang_def *def, struct sym_proc *proc, struct ukp_event **ev,
+                 struct lang_field **fields, struct err *err)
+{
+	return compile(def, proc, false, ev, fields, err);
+}
+
+int lang_fields(const struct lang_def *def, struct lang_field **fields, struct err *err)
+{
+	struct ukp_event *ev;
+	int ret = compile(def, NULL, true, &ev, fields, err);
+
+	free(ev);
 	return ret;
 }

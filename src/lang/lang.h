@@ -105,6 +105,8 @@ const char *lang_no_entry(const struct sym_symbol *func);
  */
 int lang_compile(const struct lang_def *def, struct sym_proc *proc, struct ukp_event **ev,
                  struct lang_field **fields, struct err *err);
+/* The fields alone, of what isn't there to be looked up yet. */
+int lang_fields(const struct lang_def *def, struct lang_field **fields, struct err *err);
 
 /* The definition as the kernel shows it: p:GRP/EV SYM+OFF name=expr...; malloc'ed. */
 char *lang_show(const struct lang_def *def);

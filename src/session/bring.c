@@ -243,6 +243,7 @@ int target_prepare(struct target *t, struct err *err)
 		                                "_Unwind_Resume_or_Rethrow", "_Unwind_Backtrace",
 		                                /* libc's, which load the unwinder only then */
 		                                "backtrace", "pthread_exit" };
+	struct probe *p;
 	size_t i;
 	int ret;
 
@@ -256,6 +257,11 @@ int target_prepare(struct target *t, struct err *err)
 		ret = probe_internal(t, "sigaction", AGENT_SIGACTION_HIT, err);
 	for (i = 0; !ret && i < sizeof(unwinder) / sizeof(*unwinder); i++)
 		ret = probe_internal(t, unwinder[i], AGENT_UNWIND_HIT, err);
+	if (!ret)
+		ret = probe_internal(t, "_dl_debug_state", AGENT_LOADER_HIT, err);
+	/* In only while definitions wait (pending.c). */
+	for (p = t->internal; p; p = p->next_mine)
+		p->enabled = p->id != AGENT_LOADER_HIT;
 	t->own.restorer = find_restorer(t);
 	return ret;
 }
@@ -267,7 +273,7 @@ static void arm_internal(struct target *t)
 	struct probe *p;
 
 	for (p = t->internal; p; p = p->next_mine)
-		if (p->site)
+		if (p->site && p->enabled)
 			probe_arm(t, p, &ignored);
 }
 

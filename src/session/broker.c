@@ -26,11 +26,12 @@
 #include <unistd.h>
 
 #include "session/optimize.h"
+#include "session/pending.h"
 #include "session/serve.h"
 #include "ukprobes/session.h"
 
 #define MAX_CLIENTS 64
-#define FIRST_CLIENT 4 /* in the list for poll() */
+#define FIRST_CLIENT 5 /* in the list for poll() */
 #define OPTIMIZE_TRIES 9
 #define OPTIMIZE_MS 20 /* of quiet before jumps come */
 #define LEAVE_TRIES 10
@@ -166,10 +167,12 @@ static int drop_client(struct broker *b, struct client *c, struct err *err)
 		c->chan->leaving = true;
 		/* It goes in any case; what went wrong first is told. */
 		ret = optimize_off(b->target, err);
+		target_refresh(b->target, &later);
 		if (ret)
 			chan_close(c->chan, &later);
 		else
 			ret = chan_close(c->chan, err);
+		pending_settle(b->target);
 	}
 	optimize_later(b, OPTIMIZE_MS);
 	close(c->fd);
@@ -245,7 +248,7 @@ static void handle_client(struct broker *b, struct client *c, bool *left)
 		return;
 	}
 	serve_request(c, &q, &r, &pass_fd);
-	if (q.type != PROTO_OPEN && q.type != PROTO_LIST)
+	if (pending_settle(b->target) || (q.type != PROTO_OPEN && q.type != PROTO_LIST))
 		optimize_later(b, OPTIMIZE_MS);
 	if (proto_send(c->fd, &r, PROTO_REPLY_HEAD + r.len, pass_fd))
 		drop_client(b, c, &err);
@@ -260,6 +263,7 @@ static size_t fill_poll(struct broker *b, struct pollfd *pfd, struct client **wh
 	pfd[1] = (struct pollfd){ .fd = b->target->dead ? -1 : b->pidfd, .events = POLLIN };
 	pfd[2] = (struct pollfd){ .fd = b->listen_fd, .events = POLLIN };
 	pfd[3] = (struct pollfd){ .fd = optimize_fd(b->target), .events = POLLIN };
+	pfd[4] = (struct pollfd){ .fd = pending_fd(b->target), .events = POLLIN };
 	for (c = b->clients; c && n < MAX_CLIENTS + FIRST_CLIENT; c = c->next) {
 		who[n] = c;
 		pfd[n++] = (struct pollfd){ .fd = c->fd, .events = POLLIN };
@@ -296,6 +300,9 @@ static int serve_all(struct broker *b, int sig_fd)
 			continue;
 		if (!ready && !had)
 			return leave_all(b, &err);
+		/* First: a thread may be waiting for it. */
+		if (pfd[4].revents && pending_look(b->target))
+			optimize_later(b, OPTIMIZE_MS);
 		optimize_now(b);
 		if (!ready)
 			continue;

@@ -80,6 +80,7 @@ struct ukp_session {
 	enum ukp_ret ret;
 	char hazard[sizeof(((struct proto_open *)0)->hazard)];
 	char refused[PROTO_DATA];
+	char pending[PROTO_DATA];
 	char error[2 * ERR_TEXT + LANG_LINE_MAX * 2];
 	struct ukp_value values[UKP_EVENT_ARGS];
 	char strings[UKP_REC_MAX + UKP_EVENT_ARGS];

@@ -410,7 +410,7 @@ bool site_wants_jump(const struct site *s)
 {
 	const struct probe *p;
 
-	for (p = s->probes; p; p = p->next)
+	for (p = s->probes; p && !s->gone; p = p->next)
 		if (p->kind == PROBE_EXIT && p->of->enabled)
 			return true;
 	return s->armed;
@@ -420,7 +420,7 @@ bool site_drains(const struct site *s)
 {
 	const struct probe *p;
 
-	for (p = s->probes; p; p = p->next)
+	for (p = s->probes; p && !s->gone; p = p->next)
 		if (p->kind == PROBE_EXIT && p->of->drains && !p->chan->leaving)
 			return true;
 	return false;

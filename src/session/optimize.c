@@ -303,6 +303,6 @@ const char *optimize_form(const struct target *t, const struct site *s)
 const char *optimize_mark(const struct site *s)
 {
 	if (!s->jumped)
-		return "";
+		return s->gone ? "[GONE]" : "";
 	return s->window && s->window->ftrace ? "[FTRACE]" : "[OPTIMIZED]";
 }

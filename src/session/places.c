@@ -30,6 +30,17 @@ const char *ukp_session_refused(struct ukp_session *s)
 	return s->refused;
 }
 
+const char *ukp_session_pending(struct ukp_session *s)
+{
+	struct proto_reply *r = malloc(sizeof(*r));
+
+	s->pending[0] = 0;
+	if (r && client_request(s, PROTO_PENDING, 0, NULL, r, NULL) >= 0 && r->len)
+		snprintf(s->pending, sizeof(s->pending), "%.*s", (int)r->len, r->data);
+	free(r);
+	return s->pending;
+}
+
 int ukp_session_add_stat(struct ukp_session *s, const char *definition, unsigned int *id)
 {
 	return client_add(s, PROTO_ADD_COUNT, definition, id);

@@ -119,7 +119,8 @@ bool site_wanted(const struct site *s)
 static uint32_t put_event(struct target *t, struct probe *p)
 {
 	size_t steps = (p->event->nr_entry + p->event->nr_steps) * sizeof(struct ukp_fetch);
-	uint32_t off = target_alloc(t, sizeof(*p->event) + steps);
+	/* One whose library comes again has it already, and nobody is there to see it change. */
+	uint32_t off = p->ctx_off ? p->ctx_off : target_alloc(t, sizeof(*p->event) + steps);
 
 	if (!off)
 		return 0;
@@ -181,7 +182,7 @@ uint32_t probe_context(struct target *t, struct probe *p)
 	case PROBE_COUNT_RETURN:
 		return put_event(t, p);
 	case PROBE_LATENCY:
-		return put_latency(t, p);
+		return p->ctx_off ? p->ctx_off : put_latency(t, p);
 	case PROBE_EXIT:
 		return p->of->action_off;
 	default:
@@ -273,6 +274,11 @@ int probe_arm(struct target *t, struct probe *p, struct err *err)
 	return arm(t, p->site, err);
 }
 
+void probe_disarm(struct target *t, struct probe *p)
+{
+	disarm(t, p->site);
+}
+
 int probe_plant(struct target *t, struct probe *p, struct err *err)
 {
 	int ret = exits_plant_firm(t, p, err);
@@ -308,7 +314,7 @@ static int start_singles(struct chan *c, struct err *err)
 	int ret = 0;
 
 	for (p = c->probes; p && !ret; p = p->next_mine)
-		if (!p->site && !p->gone && !probe_is_many(p)) {
+		if (!p->site && !p->gone && !p->late && !probe_is_many(p)) {
 			p->fresh = true;
 			ret = probe_plant(c->target, p, err);
 		}
@@ -325,7 +331,7 @@ static bool has_fresh_single(const struct chan *c)
 	const struct probe *p;
 
 	for (p = c->probes; p; p = p->next_mine)
-		if (!p->site && !p->gone && !probe_is_many(p))
+		if (!p->site && !p->gone && !p->late && !probe_is_many(p))
 			return true;
 	return false;
 }
@@ -341,6 +347,7 @@ int probe_start(struct chan *c, struct err *err)
 		if (ret && p->fresh)
 			bulk_stop(c, p);
 		p->fresh = false;
+		p->started = p->started || !ret;
 	}
 	return ret;
 }

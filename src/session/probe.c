@@ -5,12 +5,14 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "patch/deny.h"
 #include "patch/place.h"
 #include "session/exits.h"
+#include "session/pending.h"
 #include "session/sites.h"
 #include "session/target.h"
 
@@ -29,6 +31,7 @@ static void probe_free(struct probe *p)
 	for (i = 0; i < p->nr_members; i++)
 		free(p->member[i].exit);
 	free(p->member);
+	free(p->failed);
 	free(p);
 }
 
@@ -96,11 +99,11 @@ static int name_probe(struct target *t, struct probe *p)
 	struct sym_symbol s;
 	uint64_t off = 0;
 
-	if (!probe_is_many(p) && sym_resolve(t->sym, p->addr, &s, &off)) {
+	if (!probe_is_many(p) && !p->late && sym_resolve(t->sym, p->addr, &s, &off)) {
 		p->name = strdup(s.name);
 		p->module = strdup(sym_module_is_exe(s.module) ? "" : sym_module_name(s.module));
 	} else {
-		p->name = strdup("");
+		p->name = strdup(p->late && p->def->place.sym ? p->def->place.sym : "");
 		p->module = strdup("");
 	}
 	p->name_off = off;
@@ -136,8 +139,44 @@ static int find_places(struct chan *c, struct probe *p, struct err *err)
 
 	if (p->def->many || probe_counts(p))
 		return many_fill(c, p, err);
+	if (!p->late && !c->strict && pending_may(t, p->def)) {
+		p->late = true;
+		return pending_check(t, p->def->place.column, err);
+	}
 	ret = lang_resolve(p->def, t->sym, &p->addr, &func, err);
 	return ret ? ret : check_place(t, p, p->def->place.column, err);
+}
+
+void probe_place(const struct probe *p, char *buf, size_t len)
+{
+	const struct lang_place *pl = &p->def->place;
+
+	snprintf(buf, len, pl->sym && !pl->offset ? "%s:%s" : "%s:%s%s%#" PRIx64, pl->module,
+	         pl->sym ? pl->sym : "", pl->sym ? "+" : "", (uint64_t)pl->offset);
+}
+
+/* What it reads where; of one whose library is to come, what its records look like. */
+static int compile(struct target *t, struct probe *p, struct err *err)
+{
+	if (p->kind == PROBE_LATENCY || p->kind == PROBE_COUNT)
+		return 0;
+	free(p->event);
+	free(p->fields);
+	p->event = NULL;
+	p->fields = NULL;
+	if (p->late && !p->started)
+		return lang_fields(p->def, &p->fields, err);
+	return lang_compile(p->def, t->sym, &p->event, &p->fields, err);
+}
+
+int probe_land(struct probe *p, struct err *err)
+{
+	struct target *t = p->chan->target;
+	int ret = find_places(p->chan, p, err);
+
+	if (!ret)
+		ret = compile(t, p, err);
+	return ret ? ret : probe_plant(t, p, err);
 }
 
 static int fill_probe(struct chan *c, struct probe *p, const char *text, enum add_what what,
@@ -151,13 +190,13 @@ static int fill_probe(struct chan *c, struct probe *p, const char *text, enum ad
 	if (!ret && what == ADD_COUNT)
 		ret = check_count(p->def, err);
 	if (!ret)
-		ret = sym_refresh(t->sym, err);
+		ret = target_refresh(t, err);
 	if (ret)
 		return ret;
 	p->kind = kind_of(p->def, what);
 	ret = find_places(c, p, err);
-	if (!ret && p->kind != PROBE_LATENCY && p->kind != PROBE_COUNT)
-		ret = lang_compile(p->def, t->sym, &p->event, &p->fields, err);
+	if (!ret)
+		ret = compile(t, p, err);
 	if (!ret && name_probe(t, p))
 		ret = err_set(err, -ENOMEM, "out of memory");
 	return ret;

@@ -29,6 +29,7 @@ enum proto_type {
 	PROTO_CLOSE,     /* all out, also the agent if nobody else needs it */
 	PROTO_REFUSED,   /* Reply: "N: reason" lines */
 	PROTO_PLACES,    /* arg: id, data: first in digits.  Reply: addresses, 0: refused */
+	PROTO_PENDING,   /* Reply: "PLACE: why" lines of what has not landed yet */
 	PROTO_LIST,      /* arg: first line.  Reply: text; ret: lines in it, 0 at the end */
 };
 

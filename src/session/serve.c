@@ -3,6 +3,7 @@
 #include "session/exits.h"
 #include "session/hazard.h"
 #include "session/optimize.h"
+#include "session/pending.h"
 #include "session/serve.h"
 
 #include <inttypes.h>
@@ -77,6 +78,8 @@ static void describe(struct target *t, const struct probe *p, struct proto_event
 		         p->def->place.module ? p->def->place.module : "",
 		         p->def->place.module ? ":" : "", p->def->place.sym,
 		         p->def->many == LANG_INSNS ? "+*" : "");
+	else if (p->late)
+		probe_place(p, e->place, sizeof(e->place));
 	else
 		sym_format(t->sym, p->addr, e->place, sizeof(e->place));
 	if (probe_counts(p))
@@ -124,6 +127,7 @@ static int serve_start(struct client *c, struct proto_reply *r)
 	struct err err = ERR_INIT;
 	int ret;
 
+	target_refresh(c->broker->target, &err);
 	chan_warm(c->chan);
 	ret = probe_start(c->chan, &err);
 	if (ret)
@@ -221,6 +225,7 @@ static int serve_simple(struct client *c, const struct proto_request *q, struct 
 	struct err err = ERR_INIT;
 	int ret;
 
+	target_refresh(c->broker->target, &err);
 	switch (q->type) {
 	case PROTO_REMOVE:
 		ret = probe_remove(c->chan, q->arg, &err);
@@ -271,6 +276,11 @@ static int serve(struct client *c, const struct proto_request *q, struct proto_r
 		return refuse(r, -EPROTO, "not open");
 	if (q->type == PROTO_PLACES)
 		return serve_places(c, q, r);
+	if (q->type == PROTO_PENDING) {
+		pending_print(c->chan, r->data, sizeof(r->data));
+		r->len = strlen(r->data) + 1;
+		return 0;
+	}
 	if (c->broker->target->dead)
 		return q->type == PROTO_STOP || q->type == PROTO_REMOVE
 		               ? 0

@@ -5,6 +5,7 @@
  * taken, and it runs on.  Whatever fails, all that was done is undone.
  */
 #include "session/optimize.h"
+#include "session/pending.h"
 #include "session/target.h"
 
 #include <cpuid.h>
@@ -403,8 +404,8 @@ int target_detach(struct target *t, struct err *err)
 	ret = optimize_off(t, err);
 	if (ret)
 		return ret;
+	target_refresh(t, err);
 	bulk_restore(t);
-	sym_refresh(t->sym, err);
 	ret = target_hold(t, err);
 	if (ret)
 		return ret == -ESRCH ? 0 : ret;
@@ -418,6 +419,7 @@ void target_free(struct target *t)
 	if (!t)
 		return;
 	optimize_close(t);
+	pending_close(t);
 	probe_free_all(t, t->internal);
 	sites_free(t);
 	slots_close(t->slots);

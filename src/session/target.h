@@ -18,6 +18,8 @@
  *	bulk.c     and their planting
  *	pages.c    breakpoints of many sites
  *	tally.c    what was refused
+ *	pending.c  definitions that wait for their library
+ *	gone.c     libraries that were unloaded
  *	optimize.c jumps in the place of breakpoints
  *	windows.c  where they may be; cover.c, making.c, stays.c: one of them
  *	jumps.c    into the text and out of it
@@ -52,6 +54,7 @@ struct site {
 	struct window *window; /* that covers it; NULL: none yet */
 	bool resumes;          /* traps go on in its copy */
 	bool jumped;           /* the jump is in the text */
+	bool gone;             /* its library was unloaded; addr is 0 */
 	const char *base;      /* why the base form stays; NULL: not looked at yet */
 };
 
@@ -89,8 +92,12 @@ struct probe {
 	uint32_t action_off; /* struct ukp_action */
 	uint32_t ctx_off;    /* struct ukp_event, ukp_latency or, of a member, ukp_counter */
 	bool enabled;
-	bool gone;  /* removed, kept for its counters */
-	bool fresh; /* planted by the start that is going on */
+	bool gone;    /* removed, kept for its counters */
+	bool fresh;   /* planted by the start that is going on */
+	bool late;    /* its library was not mapped when it was added */
+	bool started; /* a late one lands as soon as that is */
+	bool landed;  /* late: has been */
+	char *failed; /* late: what it was refused for then */
 	/*
 	 * A definition of many places is a head, which has all but a site, and
 	 * members, which have a site and nothing of their own beside.
@@ -168,6 +175,8 @@ struct target {
 	struct modules *modules;
 	struct optimizer *optimizer;
 	bool frames; /* some call may have a record */
+	struct pending *pending;
+	uint64_t maps_sum; /* gone.c: of the mappings that the sites were last held against */
 	struct chan *chans;
 	struct probe *internal;
 	uint32_t next_chan;
@@ -321,6 +330,15 @@ int probe_plant(struct target *t, struct probe *p, struct err *err);
 /* All of it but the breakpoint, which probe_arm() writes. */
 int probe_ready(struct target *t, struct probe *p, struct err *err);
 int probe_arm(struct target *t, struct probe *p, struct err *err);
+void probe_disarm(struct target *t, struct probe *p);
+/* A late one, its library mapped: found, checked, compiled and planted. */
+int probe_land(struct probe *p, struct err *err);
+/* "MOD:SYM+0xOFF", as a late one's definition has it. */
+void probe_place(const struct probe *p, char *buf, size_t len);
+/* Reads the mappings again; sites of libraries that have gone are forgotten.  No jumps are in. */
+int target_refresh(struct target *t, struct err *err);
+/* Would it forget any?  By the mappings as they were read last; jumps may be in. */
+bool target_lost(struct target *t);
 void probe_unplant(struct probe *p);
 struct probe *probe_find(struct chan *c, uint32_t id);
 /* Its action and context, linked as the first of its site: plant.c's, for bulk.c. */

@@ -57,6 +57,12 @@ enum {
 	UKP_CTL_OWN = 4,    /* private memory: a forked child has a copy of all of it */
 };
 
+enum {
+	UKP_LOADER_OFF,
+	UKP_LOADER_TELLS, /* the broker looks now and then: a seccomp filter may forbid futexes */
+	UKP_LOADER_WAITS,
+};
+
 /* Open addressing, linear; 0: free.  Never more than half full. */
 struct ukp_site_table {
 	uint32_t mask; /* entries - 1 */
@@ -104,6 +110,10 @@ struct ukp_ctl {
 	uint64_t taken;  /* bit n-1: disposition of signal n is ours */
 	struct ukp_mapping mapping[UKP_NR_MAPPINGS];
 	uint32_t runner_len;
+	/* Libraries that come and go, agent/in/loader.c. */
+	uint32_t loader;    /* UKP_LOADER_* */
+	uint32_t load_seq;  /* counts them; a futex of the broker's */
+	uint32_t load_done; /* the last one that the broker has seen; a futex of the program's */
 };
 
 static inline void *ukp_ctl_at(const struct ukp_ctl *ctl, uint32_t off)

@@ -25,5 +25,6 @@ ukp_agent_ctl:
 	.long	ukp_count_entry - head
 	.long	ukp_exit_hit - head
 	.long	ukp_detour_entry - head
+	.long	ukp_loader_hit - head
 
 	.section .note.GNU-stack, "", @progbits

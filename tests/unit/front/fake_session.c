@@ -172,6 +172,11 @@ const char *ukp_session_refused(struct ukp_session *s)
 	return fake.refused ? fake.refused : "";
 }
 
+const char *ukp_session_pending(struct ukp_session *s)
+{
+	return fake.pending ? fake.pending : "";
+}
+
 int ukp_session_start(struct ukp_session *s)
 {
 	fake.started++;

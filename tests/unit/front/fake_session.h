@@ -16,6 +16,7 @@ struct fake {
 	int stop_error;   /* of ukp_session_stop() */
 	int open_error;
 	const char *refused; /* of ukp_session_refused() */
+	const char *pending;
 	struct ukp_counts counts;
 	const char *damage, *hazard;
 	const uint64_t *sample; /* latencies, ns, sorted */
