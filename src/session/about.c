@@ -13,6 +13,7 @@
 
 #include "session/client.h"
 #include "patch/deny.h"
+#include "session/children.h"
 #include "session/target.h"
 
 #define GOING_MS 10000
@@ -302,7 +303,9 @@ static int cure_seized(struct inject *t, struct sym_proc *p, pid_t pid, FILE *ou
 	}
 	if (ret)
 		return ret;
-	ret = leave_target(t, p, ctl, ctl, len, true, err);
+	ret = sym_refresh(p, err);
+	if (!ret)
+		ret = leave_target(t, p, ctl, ctl, len, true, err);
 	free(ctl);
 	if (!ret && out)
 		fprintf(out, "process %d is cured\n", pid);
@@ -344,6 +347,7 @@ int ukp_cure(pid_t pid, FILE *out, const char **why)
 	struct ukp_session *s;
 	struct sym_proc *p = NULL;
 	struct inject *t = NULL;
+	struct family family = { .start = 0 };
 	int ret = session_new(&s);
 	bool busy;
 
@@ -365,10 +369,14 @@ int ukp_cure(pid_t pid, FILE *out, const char **why)
 		ret = sym_open(&p, pid, &err);
 	if (!ret)
 		ret = inject_seize(t, &err);
-	if (!ret)
+	if (!ret) {
+		family_find(&family, p, 0);
 		ret = cure_seized(t, p, pid, out, &err);
+	}
 	if (t)
 		inject_close(t);
+	if (!ret)
+		ret = family_cure(&family, &err);
 	sym_close(p);
 	return ret ? because(why, ret, &err) : 0;
 }

@@ -202,7 +202,8 @@ static int leave_all(struct broker *b, struct err *err)
 		if (ret == -EBUSY)
 			usleep(LEAVE_REST_US);
 	}
-	return b->target->dead ? 0 : ret;
+	ret = b->target->dead ? 0 : ret;
+	return ret ? ret : family_cure(&b->target->family, err);
 }
 
 /* The last client waits until the target is clean. */

@@ -29,7 +29,7 @@
 #include "wire/instance.h"
 
 #define PATIENCE_MS 3000
-#define MAX_UNMAPS 32 /* at once */
+#define MAX_UNMAPS 32
 #define AT_ONCE 4096u /* instances, 64 bytes each or so */
 
 static bool ctl_sane(const struct ukp_ctl *c, size_t len)
@@ -168,29 +168,75 @@ static void restore_masks(struct leave *l)
 }
 
 /*
+ * A child shares the area with its parent, which goes on mapping memory that the
+ * child doesn't have, and unmapping what it has: by the list alone it is not told
+ * from the child's own.
+ */
+static bool is_listed(struct leave *l, const struct ukp_mapping *m)
+{
+	const struct sym_map *map;
+
+	if (m->kind == UKP_MAP_FREE || m->kind == UKP_MAP_TEXT || !m->addr || !m->len)
+		return false;
+	if (l->ctl != l->area || (m->kind != UKP_MAP_SLOTS && m->kind != UKP_MAP_CHAN))
+		return true;
+	map = m->kind == UKP_MAP_SLOTS ? sym_map_find(l->sym, m->addr) : NULL;
+	return map && map->end - m->addr >= m->len && map->x && !map->w && !map->path[0];
+}
+
+struct unmaps {
+	struct leave *l;
+	struct inject_call v[MAX_UNMAPS]; /* at once */
+	uint32_t nr;
+};
+
+static void flush_unmaps(struct unmaps *u)
+{
+	if (u->nr)
+		inject_calls(u->l->inject, u->v, u->nr);
+	u->nr = 0;
+}
+
+static void unmap(struct unmaps *u, uint64_t addr, uint64_t len)
+{
+	u->v[u->nr++] = (struct inject_call){ SYS_munmap, { addr, len }, 0 };
+	if (u->nr == MAX_UNMAPS)
+		flush_unmaps(u);
+}
+
+/* Those of an orphan, or a child, by their name. */
+static void unmap_channels(struct unmaps *u)
+{
+	const struct leave *l = u->l;
+	size_t i;
+
+	for (i = 0; l->ctl == l->area && i < sym_nr_maps(l->sym); i++) {
+		const struct sym_map *m = sym_map_at(l->sym, i);
+
+		if (!strcmp(m->path, "/memfd:ukprobes-chan"))
+			unmap(u, m->start, m->end - m->start);
+	}
+}
+
+/*
  * The area is the first, so it goes last, but for the agent's text: that is
  * what makes many calls cheap.
  */
 static void unmap_all(struct leave *l)
 {
-	uint32_t i, n = l->ctl->nr_mappings, nr = 0;
-	struct inject_call v[MAX_UNMAPS];
+	uint32_t i, n = l->ctl->nr_mappings;
+	struct unmaps u = { .l = l };
 	struct ukp_mapping m, text = { 0 };
 
+	unmap_channels(&u);
 	for (i = n < UKP_NR_MAPPINGS ? n : UKP_NR_MAPPINGS; i-- > 0;) {
 		m = l->ctl->mapping[i];
 		if (m.kind == UKP_MAP_TEXT)
 			text = m;
-		if (m.kind == UKP_MAP_FREE || m.kind == UKP_MAP_TEXT || !m.addr || !m.len)
-			continue;
-		v[nr++] = (struct inject_call){ SYS_munmap, { m.addr, m.len }, 0 };
-		if (nr == MAX_UNMAPS) {
-			inject_calls(l->inject, v, nr);
-			nr = 0;
-		}
+		if (is_listed(l, &m))
+			unmap(&u, m.addr, m.len);
 	}
-	if (nr)
-		inject_calls(l->inject, v, nr);
+	flush_unmaps(&u);
 	inject_use_runner(l->inject, 0);
 	if (text.addr)
 		inject_syscall(l->inject, SYS_munmap, text.addr, text.len, 0, 0, 0, 0);

@@ -264,7 +264,9 @@ static int cure_orphan(struct target *t, struct err *err)
 		return ret == -ENOENT ? 0 : ret;
 	ret = target_hold(t, err);
 	if (!ret) {
-		ret = leave_target(t->inject, t->sym, old, old, len, t->holds == 1, err);
+		ret = sym_refresh(t->sym, err);
+		if (!ret)
+			ret = leave_target(t->inject, t->sym, old, old, len, t->holds == 1, err);
 		target_release(t);
 	}
 	free(old);
@@ -387,6 +389,8 @@ int target_attach(struct target **ret_t, pid_t pid, struct inject *held, struct 
 	/* Without it, breakpoints stay: slower, not wrong. */
 	if (!ret)
 		optimize_open(t);
+	if (!ret && !sym_refresh(t->sym, err))
+		family_find(&t->family, t->sym, t->own.self);
 	if (ret) {
 		if (held)
 			target_release(t);

@@ -20,6 +20,7 @@
  *	tally.c    what was refused
  *	pending.c  definitions that wait for their library
  *	gone.c     libraries that were unloaded
+ *	children.c processes forked meanwhile
  *	optimize.c jumps in the place of breakpoints
  *	windows.c  where they may be; cover.c, making.c, stays.c: one of them
  *	jumps.c    into the text and out of it
@@ -35,6 +36,7 @@
 #include "inject/inject.h"
 #include "lang/lang.h"
 #include "plan/returns.h"
+#include "session/children.h"
 #include "sym/sym.h"
 #include "wire/chan.h"
 #include "wire/ctl.h"
@@ -176,7 +178,8 @@ struct target {
 	struct optimizer *optimizer;
 	bool frames; /* some call may have a record */
 	struct pending *pending;
-	uint64_t maps_sum; /* gone.c: of the mappings that the sites were last held against */
+	struct family family; /* who shares the control area */
+	uint64_t maps_sum;    /* gone.c: of the mappings that the sites were last held against */
 	struct chan *chans;
 	struct probe *internal;
 	uint32_t next_chan;

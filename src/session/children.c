@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+/* See children.h. */
+#include "session/children.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "session/target.h"
+
+/* Those that are forked while we look at the others. */
+#define ROUNDS 20
+
+static bool is_area(const struct sym_map *m)
+{
+	return m && !strcmp(m->path, "/memfd:ukprobes-ctl");
+}
+
+void family_find(struct family *f, struct sym_proc *sym, uint64_t ctl)
+{
+	const struct sym_map *m;
+	size_t i;
+
+	*f = (struct family){ .start = 0 };
+	for (i = 0; i < sym_nr_maps(sym); i++) {
+		m = sym_map_at(sym, i);
+		if (is_area(m) && (!ctl || m->start == ctl))
+			*f = (struct family){ m->start, m->end, m->inode };
+	}
+}
+
+/* One look at a file, for there may be thousands of processes. */
+static bool may_have_it(const struct family *f, pid_t pid)
+{
+	char path[96];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, f->start,
+	         f->end);
+	return !lstat(path, &st);
+}
+
+static int cure_held(struct inject *t, struct sym_proc *sym, const struct family *f, pid_t pid,
+                     struct err *err)
+{
+	const struct sym_map *m;
+	struct ukp_ctl *ctl;
+	size_t len;
+	int ret = sym_refresh(sym, err);
+
+	if (ret)
+		return ret;
+	m = sym_map_find(sym, f->start);
+	if (!is_area(m) || m->inode != f->inode)
+		return 0;
+	ret = leave_find(pid, inject_mem_fd(t), sym, &ctl, &len, err);
+	if (ret)
+		return ret == -ENOENT ? 0 : ret;
+	ret = leave_target(t, sym, ctl, ctl, len, true, err);
+	free(ctl);
+	return ret;
+}
+
+static int cure_one(const struct family *f, pid_t pid, struct err *err)
+{
+	struct inject *t = NULL;
+	struct sym_proc *sym = NULL;
+	int ret = inject_open(&t, pid, err);
+
+	if (!ret)
+		ret = sym_open(&sym, pid, err);
+	if (!ret)
+		ret = inject_seize(t, err);
+	if (!ret)
+		ret = cure_held(t, sym, f, pid, err);
+	if (t)
+		inject_close(t);
+	sym_close(sym);
+	return ret;
+}
+
+/* One that has ended meanwhile, or executed another program, has nothing of ours. */
+static int cure(const struct family *f, pid_t pid, struct err *err)
+{
+	struct err why = ERR_INIT;
+	int ret = cure_one(f, pid, &why);
+
+	if (!ret || ret == -ESRCH || !may_have_it(f, pid))
+		return 0;
+	return err_set(err, ret,
+	               "child %d, forked meanwhile, keeps its probes, which do nothing, until "
+	               "'ukprobe cure -p %d': %.128s",
+	               pid, pid, why.text);
+}
+
+int family_cure(const struct family *f, struct err *err)
+{
+	int ret = 0, rounds = 0;
+	struct dirent *e;
+	bool found;
+	pid_t pid;
+	DIR *d;
+
+	do {
+		found = false;
+		ret = 0;
+		d = f->start ? opendir("/proc") : NULL;
+		while (d && (e = readdir(d))) {
+			pid = isdigit((unsigned char)e->d_name[0]) ? atoi(e->d_name) : 0;
+			if (pid <= 0 || !may_have_it(f, pid))
+				continue;
+			found = true;
+			if (cure(f, pid, err))
+				ret = err->code;
+		}
+		if (d)
+			closedir(d);
+	} while (found && !ret && ++rounds < ROUNDS);
+	return ret;
+}

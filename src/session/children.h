@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Children that a target has forked while probes were in: they have a copy of the
+ * text with its breakpoints, and run through them without effect.  Known by the
+ * control area, which they share, at the address where their parent has it.
+ */
+#ifndef UKP_SESSION_CHILDREN_H
+#define UKP_SESSION_CHILDREN_H
+
+#include "base/err.h"
+#include "sym/sym.h"
+
+struct family {
+	uint64_t start, end; /* of the control area's mapping; 0: none */
+	uint64_t inode;
+};
+
+/* As long as one of them still has it: the area at address ctl, or, 0, the only one. */
+void family_find(struct family *f, struct sym_proc *sym, uint64_t ctl);
+/*
+ * Takes the probes out of all processes that have it.  -EAGAIN, -EBUSY, ...: what
+ * was in the way with the last one where it failed, and how to try again.
+ */
+int family_cure(const struct family *f, struct err *err);
+
+#endif
