@@ -12,7 +12,7 @@
 #define PID "  -p, --pid PID       the process\n"
 #define RET                                                                                   \
 	"      --ret HOW       what catches returns: exit (probes at the exits), call (the\n" \
-	"                      function is called from its entry), slot (the return\n"     \
+	"                      function is called from its entry), slot (the return\n"        \
 	"                      address is replaced), or auto, which chooses\n"
 
 static const char trace_usage[] =
