@@ -32,7 +32,7 @@ _ukprobe()
 		return
 		;;
 	--ret)
-		COMPREPLY=($(compgen -W "auto exit slot" -- "$cur"))
+		COMPREPLY=($(compgen -W "auto exit call slot" -- "$cur"))
 		return
 		;;
 	esac

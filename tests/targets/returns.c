@@ -113,12 +113,16 @@ static long all(void)
 
 FN long hold(long x)
 {
-	char line[64];
+	char line[64], *end;
+	long n;
 
 	puts("holding 1");
 	if (!fgets(line, sizeof(line), stdin))
 		return -1;
-	return strtol(line, NULL, 10) + x + sink;
+	n = strtol(line, &end, 10);
+	if (*end != '\n')
+		printf("odd %s", line);
+	return n + x + sink;
 }
 
 FN long block(long x)
