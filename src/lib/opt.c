@@ -93,8 +93,12 @@ static void enqueue(struct lib_site *s)
 
 static void consider(struct lib_site *s)
 {
+	struct lib_site *from = s->from ? site_find(s->from) : NULL;
+
 	s->why = NULL;
 	s->tries = 0;
+	if (from)
+		from->tries = 0;
 	if (eligible(s))
 		enqueue(s);
 }

@@ -109,6 +109,17 @@ static void what_cannot_be_right_is_refused_with_the_reason(void **state)
 	}
 }
 
+static void a_function_without_room_for_a_jump_cannot_be_called_in_place(void **state)
+{
+	struct kretprobe rp = by(UKP_BY_CALL, "nothing");
+
+	assert_int_equal(register_kretprobe(&rp), -EINVAL);
+	assert_non_null(strstr(ukp_kprobe_error(), "too near to the end of its function"));
+	rp.kp.symbol_name = "getcontext";
+	assert_int_equal(register_kretprobe(&rp), -EINVAL);
+	assert_non_null(strstr(ukp_kprobe_error(), "its return address must stay"));
+}
+
 static void a_return_alone_is_entry_and_exit(void **state)
 {
 	struct kretprobe rp = by(UKP_BY_EXIT, "nothing");
@@ -622,6 +633,7 @@ int main(void)
 {
 	const struct CMUnitTest both[] = {
 		T(what_cannot_be_right_is_refused_with_the_reason),
+		T(a_function_without_room_for_a_jump_cannot_be_called_in_place),
 		T(a_return_alone_is_entry_and_exit),
 		T(a_function_may_look_at_its_return_address),
 		T(functions_that_return_twice_are_served_by_themselves),
