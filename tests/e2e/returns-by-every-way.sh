@@ -1,0 +1,70 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# However a probed call ends (exceptions, longjmp, the end of its thread) and on
+# whatever stack it runs (coroutines, also in turns by several threads, vfork's
+# child): the program's results are those without probes, and hits = calls, by each
+# way in which returns are caught.  RET=exit, call or slot in the environment asks for
+# one of them, where the command can be asked.
+. tests/e2e/lib.sh
+
+CASES='threads exceptions jumps twice walks contexts contexts-move switches switches-move forks'
+TIMES=60
+
+run_case()
+{
+	: >"$T/out"
+	say "$1 $TIMES"
+	await "^done $1\$" 60
+}
+
+# Of all cases: their results go to a file, how many calls that was to ALL.
+pass()
+{
+	local c
+
+	ALL=0
+	: >"$1"
+	for c in $CASES; do
+		run_case "$c"
+		grep '^result' "$T/out" >>"$1"
+		ALL=$((ALL + $(value calls)))
+	done
+}
+
+# cases WHAT: all of them in one process, with probes on all functions
+cases()
+{
+	start "${ENV[@]}" "$BIN"
+	pass "$T/without"
+	snapshot "$PID" loose >"$T/before"
+	trace_start 13 ${RET:+"--ret=$RET"} "r:w ${BIN##*/}:w_* \$retval"
+	[ "$UKPROBES_OPTIMIZATION" = 0 ] || within 30 jumped || fail "$1: no jumps come"
+	pass "$T/with"
+	trace_end
+	diff "$T/without" "$T/with" || fail "$1: other results"
+	eq "$HITS" "$ALL" "$1: hits"
+	pass "$T/with"
+	diff "$T/without" "$T/with" || fail "$1: other results afterwards"
+	assert_untouched "$PID" "$T/before" loose
+}
+
+jumped()
+{
+	[ "$("$UKP" list -p "$PID" | grep -c OPTIMIZED)" -ge 10 ]
+}
+
+export UKPROBES_OPTIMIZATION
+LLVM=$(ls /usr/lib/x86_64-linux-gnu/libunwind.so.1 2>>/dev/null || true)
+build ways cc g++
+for ENV in env "env LD_PRELOAD=$LLVM"; do
+	read -ra ENV <<<"$ENV"
+	if [ "${ENV[*]}" = "env LD_PRELOAD=" ]; then
+		without "LLVM's unwinder" "it is not there"
+		continue
+	fi
+	# libc cancels threads by libgcc's, whatever the program has.
+	[ "${ENV[*]}" = env ] || CASES=${CASES/threads/switches-move}
+	for UKPROBES_OPTIMIZATION in 0 1; do
+		cases "${ENV[*]}, optimization $UKPROBES_OPTIMIZATION"
+	done
+done
