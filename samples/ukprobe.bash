@@ -28,7 +28,7 @@ _ukprobe()
 		COMPREPLY=($(compgen -f -- "$cur"))
 		return
 		;;
-	-n | --count | --for)
+	-n | --count | --for | --max-overhead)
 		return
 		;;
 	--ret)
@@ -37,9 +37,9 @@ _ukprobe()
 		;;
 	esac
 	case ${COMP_WORDS[1]} in
-	trace) options="--pid --count --for --ret --strict --output --help" ;;
-	latency) options="--pid --for --ret --json --output --help" ;;
-	stat) options="--pid --for --ret --strict --json --output --help" ;;
+	trace) options="--pid --count --for --ret --max-overhead --strict --output --help" ;;
+	latency) options="--pid --for --ret --max-overhead --json --output --help" ;;
+	stat) options="--pid --for --ret --max-overhead --strict --json --output --help" ;;
 	help) options=$commands ;;
 	*) options="--pid --help" ;;
 	esac

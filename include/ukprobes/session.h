@@ -139,6 +139,14 @@ void ukp_session_set_ret(struct ukp_session *s, enum ukp_ret how);
  */
 const char *ukp_session_pending(struct ukp_session *s);
 /*
+ * Probes of this session may take this share, 0 to 1, of the CPU time that the
+ * program uses, by an estimate twice a second; those that take most are taken out
+ * until the rest fits, places that are counted one by one.  Theirs are the
+ * "PLACE: why" lines of ukp_session_dropped(), each told once.
+ */
+int ukp_session_set_budget(struct ukp_session *s, double share);
+const char *ukp_session_dropped(struct ukp_session *s);
+/*
  * Add a definition of which hits are counted by place, in the target, and
  * nothing is recorded: p, f or r without arguments, of one place or many.  Of
  * returns, ukp_session_counts() has the calls as hits, those that returned as

@@ -266,6 +266,7 @@ static int watch(struct stat_run *s)
 			run_gone(&s->run);
 		else if (n < 0 && n != -EINTR)
 			err = (int)n;
+		run_dropped(&s->run);
 	}
 	return err ? failed(s, err) : 0;
 }

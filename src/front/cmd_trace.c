@@ -132,6 +132,7 @@ static void watch(struct trace *t)
 		if (!run_over(&t->run))
 			flush(t, run_now());
 		refresh(t, run_now());
+		run_dropped(&t->run);
 	}
 }
 

@@ -10,16 +10,20 @@
 
 #define HELP "  -h, --help          this text\n"
 #define PID "  -p, --pid PID       the process\n"
+#define BUDGET                                                                                 \
+	"      --max-overhead PERCENT\n"                                                       \
+	"                      take out what is hit too often for this share of the target's " \
+	"time\n"
 #define RET                                                                                   \
 	"      --ret HOW       what catches returns: exit (probes at the exits), call (the\n" \
 	"                      function is called from its entry), slot (the return\n"        \
 	"                      address is replaced), or auto, which chooses\n"
 
 static const char trace_usage[] =
-	"usage: ukprobe trace [-n COUNT] [--for SECONDS] [--ret=HOW] [--strict] [-o FILE]\n"
-	"                     -p PID DEF...\n"
-	"       ukprobe trace [-n COUNT] [--for SECONDS] [--ret=HOW] [--strict] [-o FILE]\n"
-	"                     [DEF...] -- CMD [ARG...]\n"
+	"usage: ukprobe trace [-n COUNT] [--for SECONDS] [--ret=HOW] [--strict]\n"
+	"                     [--max-overhead PERCENT] [-o FILE] -p PID DEF...\n"
+	"       ukprobe trace [-n COUNT] [--for SECONDS] [--ret=HOW] [--strict]\n"
+	"                     [--max-overhead PERCENT] [-o FILE] [DEF...] -- CMD [ARG...]\n"
 	"\n"
 	"Plants probes and prints a line for each hit, until Ctrl-C or the end of the target.\n"
 	"\n"
@@ -31,16 +35,16 @@ static const char trace_usage[] =
 	"                      one word of the shell: put it in single quotes; see ukprobes(7)\n"
 	"  -- CMD [ARG...]     start a command, with the probes in before main\n" PID
 	"  -n, --count COUNT   end after COUNT lines\n"
-	"      --for SECONDS   end after a time, fractions allowed\n" RET
+	"      --for SECONDS   end after a time, fractions allowed\n" RET BUDGET
 	"      --strict        refuse a definition if one of its places can't be probed\n"
 	"  -o, --output FILE   lines to FILE instead of standard output\n" HELP "\n"
 	"  ukprobe trace -p 1234 'r:get lookupKey ret=$retval ns=$duration'\n";
 
 static const char latency_usage[] =
-	"usage: ukprobe latency [--for SECONDS] [--ret=HOW] [--json] [-o FILE] -p PID\n"
-	"                       FUNC[=KIND]...\n"
-	"       ukprobe latency [--for SECONDS] [--ret=HOW] [--json] [-o FILE] FUNC[=KIND]...\n"
-	"                       -- CMD [ARG...]\n"
+	"usage: ukprobe latency [--for SECONDS] [--ret=HOW] [--max-overhead PERCENT] [--json]\n"
+	"                       [-o FILE] -p PID FUNC[=KIND]...\n"
+	"       ukprobe latency [--for SECONDS] [--ret=HOW] [--max-overhead PERCENT] [--json]\n"
+	"                       [-o FILE] FUNC[=KIND]... -- CMD [ARG...]\n"
 	"\n"
 	"Times functions, inside the target: how often, how long, how many errors.\n"
 	"\n"
@@ -49,16 +53,16 @@ static const char latency_usage[] =
 	"                        s32   a negative int     s64   a negative long\n"
 	"                        none  nothing            (none given) an int in -4095..-1\n"
 	"  -- CMD [ARG...]     start a command, with the probes in before main\n" PID
-	"      --for SECONDS   end after a time, fractions allowed\n" RET
+	"      --for SECONDS   end after a time, fractions allowed\n" RET BUDGET
 	"      --json          one JSON object instead of the table\n"
 	"  -o, --output FILE   result to FILE instead of standard output\n" HELP "\n"
 	"  ukprobe latency -p 1234 --for 10 processCommand lookupKey=ptr\n";
 
 static const char stat_usage[] =
-	"usage: ukprobe stat [--for SECONDS] [--ret=HOW] [--strict] [--json] [-o FILE]\n"
-	"                    -p PID DEF...\n"
-	"       ukprobe stat [--for SECONDS] [--ret=HOW] [--strict] [--json] [-o FILE]\n"
-	"                    DEF... -- CMD [ARG...]\n"
+	"usage: ukprobe stat [--for SECONDS] [--ret=HOW] [--strict] [--max-overhead PERCENT]\n"
+	"                    [--json] [-o FILE] -p PID DEF...\n"
+	"       ukprobe stat [--for SECONDS] [--ret=HOW] [--strict] [--max-overhead PERCENT]\n"
+	"                    [--json] [-o FILE] DEF... -- CMD [ARG...]\n"
 	"\n"
 	"Counts hits by place, inside the target, and prints a table in the end, most hit first.\n"
 	"\n"
@@ -66,7 +70,7 @@ static const char stat_usage[] =
 	"                                          what was executed of functions\n"
 	"                      f [MOD:]GLOB        all functions that match; MOD:* a whole file\n"
 	"  -- CMD [ARG...]     start a command, with the probes in before main\n" PID
-	"      --for SECONDS   end after a time, fractions allowed\n"
+	"      --for SECONDS   end after a time, fractions allowed\n" RET BUDGET
 	"      --strict        refuse a definition if one of its places can't be probed\n"
 	"      --json          one JSON object instead of the table, with places never hit\n"
 	"  -o, --output FILE   result to FILE instead of standard output\n" HELP "\n"
@@ -114,13 +118,15 @@ static const char doctor_usage[] =
 
 const struct command commands[] = {
 	{ "trace", "print a line for each hit of a probe",
-	  TAKES_PID | TAKES_CMD | TAKES_FOR | TAKES_COUNT | TAKES_OUTPUT | TAKES_RET | TAKES_STRICT,
+	  TAKES_PID | TAKES_CMD | TAKES_FOR | TAKES_COUNT | TAKES_OUTPUT | TAKES_RET |
+	          TAKES_STRICT | TAKES_BUDGET,
 	  1, UINT_MAX, "a definition", trace_usage, cmd_trace },
 	{ "latency", "time functions: histogram, percentiles, errors",
-	  TAKES_PID | TAKES_CMD | TAKES_FOR | TAKES_JSON | TAKES_OUTPUT | TAKES_RET, 1, UINT_MAX,
-	  "a function", latency_usage, cmd_latency },
+	  TAKES_PID | TAKES_CMD | TAKES_FOR | TAKES_JSON | TAKES_OUTPUT | TAKES_RET | TAKES_BUDGET,
+	  1, UINT_MAX, "a function", latency_usage, cmd_latency },
 	{ "stat", "count hits by place",
-	  TAKES_PID | TAKES_CMD | TAKES_FOR | TAKES_JSON | TAKES_OUTPUT | TAKES_RET | TAKES_STRICT,
+	  TAKES_PID | TAKES_CMD | TAKES_FOR | TAKES_JSON | TAKES_OUTPUT | TAKES_RET | TAKES_STRICT |
+	          TAKES_BUDGET,
 	  1, UINT_MAX, "a definition", stat_usage, cmd_stat },
 	{ "list", "list the probes in a process", TAKES_PID | NEEDS_PID, 0, 0, "", list_usage,
 	  cmd_list },

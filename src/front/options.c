@@ -19,7 +19,7 @@ struct why {
 	size_t size;
 };
 
-enum { OPT_FOR = 256, OPT_JSON, OPT_STRICT, OPT_RET };
+enum { OPT_FOR = 256, OPT_JSON, OPT_STRICT, OPT_RET, OPT_BUDGET };
 
 static const struct {
 	struct option o;
@@ -33,6 +33,7 @@ static const struct {
 	{ { "json", no_argument, NULL, OPT_JSON }, TAKES_JSON },
 	{ { "strict", no_argument, NULL, OPT_STRICT }, TAKES_STRICT },
 	{ { "ret", required_argument, NULL, OPT_RET }, TAKES_RET },
+	{ { "max-overhead", required_argument, NULL, OPT_BUDGET }, TAKES_BUDGET },
 };
 #define NR_ALL (sizeof(all) / sizeof(all[0]))
 
@@ -123,6 +124,21 @@ static int set_ret(struct options *o, const char *s, struct why *w)
 	return refuse(w, "'%s' catches no returns; --ret takes auto, exit, call or slot", s);
 }
 
+static int set_budget(struct options *o, const char *s, struct why *w)
+{
+	char *end;
+	double v;
+
+	v = strtod(s, &end);
+	if (end == s || (*end && strcmp(end, "%")) || !(v >= 0.001 && v <= 100))
+		return refuse(w,
+		              "'%s' is no share; --max-overhead takes percent of the target's CPU "
+		              "time, like 5%%",
+		              s);
+	o->budget = v / 100;
+	return 0;
+}
+
 static int set_option(struct options *o, int c, const char *arg, struct why *w)
 {
 	switch (c) {
@@ -146,6 +162,8 @@ static int set_option(struct options *o, int c, const char *arg, struct why *w)
 		return 0;
 	case OPT_RET:
 		return set_ret(o, arg, w);
+	case OPT_BUDGET:
+		return set_budget(o, arg, w);
 	}
 	return 0;
 }

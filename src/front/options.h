@@ -20,6 +20,7 @@ enum {
 	TAKES_JSON = 1 << 6,
 	TAKES_STRICT = 1 << 7,
 	TAKES_RET = 1 << 8,
+	TAKES_BUDGET = 1 << 9,
 };
 
 struct options {
@@ -28,6 +29,7 @@ struct options {
 	uint64_t for_ns;    /* 0: no end */
 	uint64_t count;     /* 0: no end */
 	const char *output; /* NULL: standard output */
+	double budget;      /* share of the target's time; 0: none */
 	bool json;
 	bool strict;  /* refuse a definition of which one place is refused */
 	uint8_t ret;  /* enum ukp_ret */

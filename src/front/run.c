@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #define HINT_NAMES 3
+#define ASK_NS 500000000ull
 
 static volatile sig_atomic_t ends;
 static struct ukp_session *volatile interruptible;
@@ -111,15 +112,37 @@ static void say_refused(struct ukp_session *s)
 	}
 }
 
-/* A line for each definition that waits for its library, or waited in vain. */
-static void say_pending(struct ukp_session *s, const char *what)
+/* The "PLACE: why" lines of something. */
+static void say_lines(const char *line, const char *what)
 {
-	const char *line = ukp_session_pending(s), *end;
+	const char *end;
 
 	for (; *line; line = *end ? end + 1 : end) {
 		end = strchrnul(line, '\n');
 		complain("%s: %.*s", what, (int)(end - line), line);
 	}
+}
+
+/* A line for each definition that waits for its library, or waited in vain. */
+static void say_pending(struct ukp_session *s, const char *what)
+{
+	say_lines(ukp_session_pending(s), what);
+}
+
+static void ask_dropped(struct run *r)
+{
+	if (r->asked)
+		say_lines(ukp_session_dropped(r->s), "taken out");
+}
+
+void run_dropped(struct run *r)
+{
+	uint64_t now = run_now();
+
+	if (!r->asked || now - r->asked < ASK_NS)
+		return;
+	r->asked = now;
+	ask_dropped(r);
 }
 
 int run_start(struct run *r, const struct options *o)
@@ -133,10 +156,13 @@ int run_start(struct run *r, const struct options *o)
 	/* From here on the command runs, and a signal may come at any time. */
 	if (r->launched)
 		child = ukp_session_pid(r->s);
-	err = ukp_session_start(r->s);
+	err = o->budget > 0 ? ukp_session_set_budget(r->s, o->budget) : 0;
+	if (!err)
+		err = ukp_session_start(r->s);
 	if (err)
 		return failed(r, err);
 	r->started = run_now();
+	r->asked = o->budget > 0 ? r->started : 0;
 	say_refused(r->s);
 	say_pending(r->s, "waiting");
 	if (o->for_ns)
@@ -175,6 +201,7 @@ int run_stop(struct run *r)
 	int err;
 
 	signals_set(true);
+	ask_dropped(r);
 	err = ukp_session_stop(r->s);
 	signals_set(false);
 	/* From a target that has ended nothing needs to be removed. */

@@ -22,6 +22,7 @@ struct run {
 	uint64_t started;  /* CLOCK_MONOTONIC, ns */
 	uint64_t deadline; /* 0: none */
 	bool gone;         /* the target has ended */
+	uint64_t asked;    /* when it was asked what was too hot; 0: no budget */
 };
 
 /* Each prints the reason when it fails, and returns a negative errno. */
@@ -41,6 +42,9 @@ int run_timeout(const struct run *r, int max_ms);
 
 /* Of the first nr probes, those that were never hit, in one line on stderr with what may be why. */
 void run_hint(const struct run *r, unsigned int nr);
+
+/* Says what was taken out for its cost; not at each call. */
+void run_dropped(struct run *r);
 
 /* How many signals have asked us to end. */
 int run_signals(void);

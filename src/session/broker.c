@@ -25,6 +25,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "session/budget.h"
 #include "session/optimize.h"
 #include "session/pending.h"
 #include "session/serve.h"
@@ -249,7 +250,8 @@ static void handle_client(struct broker *b, struct client *c, bool *left)
 		return;
 	}
 	serve_request(c, &q, &r, &pass_fd);
-	if (pending_settle(b->target) || (q.type != PROTO_OPEN && q.type != PROTO_LIST))
+	if (pending_settle(b->target) ||
+	    (q.type != PROTO_OPEN && q.type != PROTO_LIST && q.type != PROTO_DROPPED))
 		optimize_later(b, OPTIMIZE_MS);
 	if (proto_send(c->fd, &r, PROTO_REPLY_HEAD + r.len, pass_fd))
 		drop_client(b, c, &err);
@@ -275,11 +277,12 @@ static size_t fill_poll(struct broker *b, struct pollfd *pfd, struct client **wh
 /* How long to sleep: for ever, but when jumps are due, or nobody has come yet. */
 static int patience(const struct broker *b, bool had)
 {
+	int budget = b->launched ? -1 : budget_wait(b->target), ms = had ? -1 : 10000;
 	uint64_t now = now_ms();
 
 	if (b->optimize_at && !b->launched)
-		return b->optimize_at > now ? (int)(b->optimize_at - now) : 0;
-	return had ? -1 : 10000;
+		ms = b->optimize_at > now ? (int)(b->optimize_at - now) : 0;
+	return budget >= 0 && (ms < 0 || budget < ms) ? budget : ms;
 }
 
 static int serve_all(struct broker *b, int sig_fd)
@@ -301,6 +304,8 @@ static int serve_all(struct broker *b, int sig_fd)
 			continue;
 		if (!ready && !had)
 			return leave_all(b, &err);
+		if (!b->launched && budget_look(b->target))
+			optimize_later(b, OPTIMIZE_MS);
 		/* First: a thread may be waiting for it. */
 		if (pfd[4].revents && pending_look(b->target))
 			optimize_later(b, OPTIMIZE_MS);

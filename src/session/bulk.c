@@ -388,6 +388,15 @@ void bulk_stop(struct chan *c, struct probe *p)
 			stop_one(c->target, h);
 }
 
+void bulk_drop(struct probe *m)
+{
+	struct target *t = m->head->chan->target;
+	struct site *site = m->site;
+
+	probe_unlink(t, m);
+	disarm_unwanted(t, &site, 1);
+}
+
 static void on_late(struct site *s, const char *why, void *arg)
 {
 	tally_add(arg, why, 1);

@@ -9,6 +9,7 @@
 
 #include "engine/ring.h"
 #include "patch/area.h"
+#include "session/budget.h"
 #include "session/target.h"
 
 #define SUB_SHIFT 18 /* 256 KiB a sub-buffer */
@@ -98,6 +99,7 @@ static void chan_free(struct chan *c)
 			*p = c->next;
 			break;
 		}
+	budget_free(c);
 	probe_free_all(c->target, c->probes);
 	if (c->map)
 		munmap(c->map, c->size);

@@ -81,6 +81,7 @@ struct ukp_session {
 	char hazard[sizeof(((struct proto_open *)0)->hazard)];
 	char refused[PROTO_DATA];
 	char pending[PROTO_DATA];
+	char dropped[PROTO_DATA];
 	char error[2 * ERR_TEXT + LANG_LINE_MAX * 2];
 	struct ukp_value values[UKP_EVENT_ARGS];
 	char strings[UKP_REC_MAX + UKP_EVENT_ARGS];

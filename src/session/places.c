@@ -41,6 +41,29 @@ const char *ukp_session_pending(struct ukp_session *s)
 	return s->pending;
 }
 
+int ukp_session_set_budget(struct ukp_session *s, double share)
+{
+	struct proto_reply *r = malloc(sizeof(*r));
+	int ret;
+
+	if (!r)
+		return session_fail(s, -ENOMEM, "out of memory");
+	ret = client_request(s, PROTO_BUDGET, (uint32_t)(share * 1e6), NULL, r, NULL);
+	free(r);
+	return ret < 0 ? ret : 0;
+}
+
+const char *ukp_session_dropped(struct ukp_session *s)
+{
+	struct proto_reply *r = malloc(sizeof(*r));
+
+	s->dropped[0] = 0;
+	if (r && client_request(s, PROTO_DROPPED, 0, NULL, r, NULL) >= 0 && r->len)
+		snprintf(s->dropped, sizeof(s->dropped), "%.*s", (int)r->len, r->data);
+	free(r);
+	return s->dropped;
+}
+
 int ukp_session_add_stat(struct ukp_session *s, const char *definition, unsigned int *id)
 {
 	return client_add(s, PROTO_ADD_COUNT, definition, id);

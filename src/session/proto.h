@@ -14,7 +14,7 @@
 
 #include "lang/lang.h"
 
-#define PROTO_VERSION 4
+#define PROTO_VERSION 5
 #define PROTO_DATA 16384
 
 enum proto_type {
@@ -30,6 +30,8 @@ enum proto_type {
 	PROTO_REFUSED,   /* Reply: "N: reason" lines */
 	PROTO_PLACES,    /* arg: id, data: first in digits.  Reply: addresses, 0: refused */
 	PROTO_PENDING,   /* Reply: "PLACE: why" lines of what has not landed yet */
+	PROTO_BUDGET,    /* arg: millionths of the program's time */
+	PROTO_DROPPED,   /* Reply: "PLACE: why" lines of what took more than that, once */
 	PROTO_LIST,      /* arg: first line.  Reply: text; ret: lines in it, 0 at the end */
 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Requests of one client, answered by the broker. */
 #include "session/exits.h"
+#include "session/budget.h"
 #include "session/hazard.h"
 #include "session/optimize.h"
 #include "session/pending.h"
@@ -236,6 +237,9 @@ static int serve_simple(struct client *c, const struct proto_request *q, struct 
 	case PROTO_STOP:
 		ret = chan_stop(c->chan, &err);
 		break;
+	case PROTO_BUDGET:
+		ret = budget_set(c->chan, q->arg / 1e6);
+		break;
 	default:
 		ret = err_set(&err, -EPROTO, "unknown request");
 	}
@@ -276,8 +280,11 @@ static int serve(struct client *c, const struct proto_request *q, struct proto_r
 		return refuse(r, -EPROTO, "not open");
 	if (q->type == PROTO_PLACES)
 		return serve_places(c, q, r);
-	if (q->type == PROTO_PENDING) {
-		pending_print(c->chan, r->data, sizeof(r->data));
+	if (q->type == PROTO_PENDING || q->type == PROTO_DROPPED) {
+		if (q->type == PROTO_PENDING)
+			pending_print(c->chan, r->data, sizeof(r->data));
+		else
+			budget_print(c->chan, r->data, sizeof(r->data));
 		r->len = strlen(r->data) + 1;
 		return 0;
 	}

@@ -21,6 +21,7 @@
  *	pending.c  definitions that wait for their library
  *	gone.c     libraries that were unloaded
  *	children.c processes forked meanwhile
+ *	budget.c   probes that take too much of the program's time
  *	optimize.c jumps in the place of breakpoints
  *	windows.c  where they may be; cover.c, making.c, stays.c: one of them
  *	jumps.c    into the text and out of it
@@ -129,6 +130,7 @@ struct probe {
 	struct probe *exit; /* its exit sites */
 	uint32_t nr_exits;
 	const struct probe *of; /* of an exit site: its return probe */
+	uint64_t seen;          /* budget.c: hits until the last look */
 };
 
 struct chan {
@@ -143,8 +145,9 @@ struct chan {
 	struct probe *probes;
 	uint32_t next_id;
 	uint32_t next_hist, next_counter;
-	bool strict;  /* one refused place refuses a definition */
-	bool leaving; /* its calls that are on their way count as unreturned */
+	bool strict;           /* one refused place refuses a definition */
+	bool leaving;          /* its calls that are on their way count as unreturned */
+	struct budget *budget; /* NULL: none */
 	struct tally refused;
 };
 
@@ -178,6 +181,7 @@ struct target {
 	struct optimizer *optimizer;
 	bool frames; /* some call may have a record */
 	struct pending *pending;
+	uint64_t budget_at;   /* ms of CLOCK_MONOTONIC: the next look */
 	struct family family; /* who shares the control area */
 	uint64_t maps_sum;    /* gone.c: of the mappings that the sites were last held against */
 	struct chan *chans;
@@ -307,6 +311,8 @@ int many_fill(struct chan *c, struct probe *p, struct err *err);
 int bulk_start(struct chan *c, struct err *err);
 /* Takes out what bulk_start() planted of p, or of all heads; no thread has to stand still. */
 void bulk_stop(struct chan *c, struct probe *p);
+/* Takes out one of the members; its counts stay. */
+void bulk_drop(struct probe *m);
 /* The bytes of p's places, after p->enabled changed. */
 int bulk_enable(struct probe *p, struct err *err);
 /*

@@ -177,6 +177,17 @@ const char *ukp_session_pending(struct ukp_session *s)
 	return fake.pending ? fake.pending : "";
 }
 
+int ukp_session_set_budget(struct ukp_session *s, double share)
+{
+	fake.budget = share;
+	return 0;
+}
+
+const char *ukp_session_dropped(struct ukp_session *s)
+{
+	return fake.dropped ? fake.dropped : "";
+}
+
 int ukp_session_start(struct ukp_session *s)
 {
 	fake.started++;

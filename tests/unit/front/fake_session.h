@@ -16,7 +16,7 @@ struct fake {
 	int stop_error;   /* of ukp_session_stop() */
 	int open_error;
 	const char *refused; /* of ukp_session_refused() */
-	const char *pending;
+	const char *pending, *dropped;
 	struct ukp_counts counts;
 	const char *damage, *hazard;
 	const uint64_t *sample; /* latencies, ns, sorted */
@@ -30,6 +30,7 @@ struct fake {
 	/* noted by the fake */
 	bool strict;
 	enum ukp_ret ret;
+	double budget;
 	unsigned int opened, started, stopped, closed, symbols, interrupts;
 	uint64_t handed;
 };
