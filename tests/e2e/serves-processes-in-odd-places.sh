@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # A stopped process, one whose file was deleted or replaced, one in a root of its
-# own, one under a seccomp filter, one that gdb has visited: each is probed, and
-# left as it was.
+# own, one under a seccomp filter, one denied code that it could write, one that gdb
+# has visited: each is probed, and left as it was.
 . tests/e2e/lib.sh
 
 state()
@@ -115,3 +115,18 @@ verified "$PID" || fail "under a filter: $(cat "$T/verify")"
 : >"$T/out"
 say go
 await '^done'
+
+status=0
+"$BIN" mdwe </dev/null >"$T/mdwe" || status=$?
+if [ $status = 77 ]; then
+	without "code that can't be written" "the kernel has no PR_SET_MDWE"
+	exit 0
+fi
+start "$BIN" mdwe
+snapshot "$PID" >"$T/before"
+trace_start 2 'p:in work +0($arg1)' 'r:back work'
+say go
+await '^done'
+trace_end
+eq "$HITS" 2 "code that can't be written: hits"
+assert_untouched "$PID" "$T/before"

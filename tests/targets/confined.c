@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Under a seccomp filter that kills at any system call but read, write and exit; "go" calls work().
+/*
+ * Under a seccomp filter that kills at any system call but read, write and exit, or,
+ * with an argument, denied memory that is writable and executable, also one after the
+ * other (77: the kernel can't); "go" calls work().
  */
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -32,18 +35,24 @@ static int confine(void)
 	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog);
 }
 
+#ifndef PR_SET_MDWE
+#define PR_SET_MDWE 65 /* Linux 6.3 */
+#endif
+
 static void say(const char *text)
 {
 	if (write(1, text, strlen(text)) < 0)
 		_exit(1);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	char line[16];
 	ssize_t n;
 
-	if (confine())
+	if (argc > 1 && prctl(PR_SET_MDWE, 1, 0, 0, 0))
+		return 77;
+	if (argc == 1 && confine())
 		return 1;
 	say("ready\n");
 	while ((n = read(0, line, sizeof(line))) > 0) {
