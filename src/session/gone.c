@@ -42,7 +42,6 @@ static void forget(struct target *t, struct site *s)
 	struct ukp_site *shared = target_at(t, s->off);
 
 	s->armed = false;
-	s->base = "its library was unloaded";
 	s->gone = true;
 	/* No address that somebody could ask for. */
 	s->addr = 0;

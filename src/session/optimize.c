@@ -292,7 +292,8 @@ const char *optimize_form(const struct target *t, const struct site *s)
 	if (s->jumped)
 		return "jump";
 	snprintf(text, sizeof(text), "int3: %s",
-	         s->base                ? s->base
+	         s->gone                ? "its library was unloaded"
+	         : s->base              ? s->base
 	         : site_is_ours(s)      ? "ukprobes has a probe of its own there"
 	         : !t->optimizer        ? "optimization is off"
 	         : t->optimizer->shared ? "another process shares the memory"

@@ -80,6 +80,23 @@ grep -Eq '"count": ?'$((CTOR + 50))'\b' "$T/json" || fail "latency: $(cat "$T/js
 tell unload
 assert_untouched "$PID" "$T/before"
 
+# --- a library that was there from the start --------------------------------------
+tell load "$T/liblate.so"
+stat_start 1 'p liblate.so:late_work'
+tell call 50
+tell unload
+tell load "$T/libother.so"
+# Whoever changes something next looks at what is there.
+"$UKP" trace -p "$PID" --for 0.01 'p main' 2>"$T/other" || fail "beside it: $(cat "$T/other")"
+"$UKP" list -p "$PID" >"$T/list"
+grep -q '\[GONE\] int3: its library was unloaded' "$T/list" || fail "gone: $(cat "$T/list")"
+tell call 50
+stat_end
+grep -Eq '^ *50 ' "$T/table" || fail "gone: $(cat "$T/table")"
+verified "$PID" || fail "gone: verify: $(cat "$T/verify")"
+tell unload
+assert_untouched "$PID" "$T/before"
+
 # --- what never lands -----------------------------------------------------------
 waiting 2 'p liblate.so:nowhere' 'p libnone.so:late_work'
 tell load "$T/liblate.so"
