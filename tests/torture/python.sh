@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-# python3.11: the interpreter under tests of its own, those that take little.
+# python3.11: the interpreter under tests of its own, those that take little, and under
+# a program that calls much of what is built in.
 module python3.11
 
 echo go | input go
@@ -14,6 +15,7 @@ tests language test_scope test_super test_with test_yield_from test_keywordonlya
 tests values test_bool test_index test_format test_operator test_compare test_richcmp test_binop \
 	test_structseq test_dictviews
 [ -n "$QUICK" ] && return
+run -i "$T/in.go" -m END-OF-RUN -t 3600 tour /usr/bin/python3.11 -X utf8 "$HERE/python-tour.py"
 tests errors test_except_star test_exception_group test_raise test_errno test_typechecks
 tests calls test_call test_extcall test_positional_only_arg test_unpack_ex test_decorators test_class
 tests files test_fileio test_univnewlines
