@@ -39,6 +39,7 @@ enum {
 #define PATIENCE_NS 500000000ull
 #define NAP_NS 1000000
 #define LOOK_NS 100000000
+#define LOOKS 50 /* for our own thread */
 
 #define SIGCHLD_NR 17
 #define SIGSYS_NR 31
@@ -152,11 +153,8 @@ static int number(const char *s)
 	return n;
 }
 
-/*
- * All that the folder shows.  Our own thread has to be there: else it is another
- * process's (of a foreign /proc), or this one has executed another program.
- */
-static int seize_listed(struct still *s)
+/* All that the folder shows; LOST: our own thread isn't among them. */
+static int seize_once(struct still *s)
 {
 	char buf[2048] __attribute__((aligned(8)));
 	bool ours = false;
@@ -178,6 +176,22 @@ static int seize_listed(struct still *s)
 				return ret;
 		}
 	return ours ? STILL_OK : STILL_LOST;
+}
+
+/*
+ * Our own thread has to be there: else it is another process's folder (of a
+ * foreign /proc), or this one has executed another program.  But the kernel ends
+ * a listing early where the thread that it has got to ends just then.
+ */
+static int seize_listed(struct still *s)
+{
+	int ret = seize_once(s), looks;
+
+	for (looks = 1; ret == STILL_LOST && looks < LOOKS; looks++) {
+		nap();
+		ret = seize_once(s);
+	}
+	return ret;
 }
 
 /*
@@ -239,10 +253,13 @@ static int collect(struct still *s, uint32_t from, uint64_t deadline)
 static int hold(struct still *s)
 {
 	uint64_t deadline = now_ns() + PATIENCE_NS;
-	uint32_t before, i;
+	uint32_t before, i, quiet = 0;
 	int ret;
 
-	/* A stopped thread makes no other: a look that finds nobody new is the last. */
+	/*
+	 * A stopped thread makes no other: a look that finds nobody new is the last,
+	 * but for one more, as a listing may end early.
+	 */
 	do {
 		before = s->nr;
 		ret = seize_listed(s);
@@ -251,7 +268,8 @@ static int hold(struct still *s)
 			ptrace(PTRACE_INTERRUPT, s->thread[i].tid, 0, NULL);
 		if (!ret)
 			ret = collect(s, before, deadline);
-	} while (!ret && s->nr != before);
+		quiet = s->nr == before ? quiet + 1 : 0;
+	} while (!ret && quiet < 2);
 	return ret;
 }
 
