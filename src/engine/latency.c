@@ -28,7 +28,7 @@ int ukp_latency_return(struct ukp_hit *hit, uint64_t ctx)
 {
 	struct ukp_latency *l = (struct ukp_latency *)ctx;
 	struct ukp_stat *stat = ukp_hit_stat((struct ukp_chan *)l->chan, hit->cpu, l->id);
-	struct ukp_hist *hist;
+	struct ukp_hist *hist, *open;
 
 	if (hit->flags & UKP_HIT_UNWOUND) {
 		ukp_count(&stat->miss[UKP_MISS_UNWOUND]);
@@ -36,7 +36,8 @@ int ukp_latency_return(struct ukp_hit *hit, uint64_t ctx)
 	}
 	ukp_hit_time(hit);
 	hist = (struct ukp_hist *)(l->hist + ukp_shard(hit->cpu, l->nr_shards) * l->stride);
-	ukp_hist_add(hist, hit->tsc - hit->inst->tsc, hit->regs->ax, l->kind);
-	ukp_count(&stat->records);
+	open = (struct ukp_hist *)(l->hist + l->nr_shards * l->stride);
+	/* What is in the histogram is what a record is elsewhere: it isn't counted twice. */
+	ukp_hist_add(hist, open, hit->tsc - hit->inst->tsc, hit->regs->ax, l->kind);
 	return 0;
 }

@@ -36,8 +36,9 @@ static void lay_out(struct ukp_chan *c)
 	                                                      sizeof(struct ukp_stat));
 	c->off_hists = area_page_up(c->off_counters +
 	                            (uint64_t)c->nr_shards * c->nr_counters * sizeof(uint64_t));
-	c->off_rings = area_page_up(c->off_hists + (uint64_t)UKP_CHAN_HISTS * c->nr_shards *
-	                                                   area_page_up(sizeof(struct ukp_hist)));
+	c->off_rings =
+		area_page_up(c->off_hists + (uint64_t)UKP_CHAN_HISTS * ukp_chan_hist_shards(c) *
+	                                            area_page_up(sizeof(struct ukp_hist)));
 	c->ring_stride = ukp_ring_stride(c->nr_subs, c->sub_shift);
 	c->size = c->off_rings + c->nr_rings * c->ring_stride;
 }

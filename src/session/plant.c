@@ -137,11 +137,12 @@ static uint32_t put_latency(struct target *t, struct probe *p)
 	uint32_t off = target_alloc(t, sizeof(struct ukp_latency)), i;
 	uint64_t stride = area_page_up(sizeof(struct ukp_hist)), hist;
 	struct chan *c = p->chan;
+	const uint32_t shards = ukp_chan_hist_shards(&c->layout);
 
 	if (!off)
 		return 0;
-	hist = c->layout.off_hists + (uint64_t)p->hist * c->layout.nr_shards * stride;
-	for (i = 0; i < c->layout.nr_shards; i++)
+	hist = c->layout.off_hists + (uint64_t)p->hist * shards * stride;
+	for (i = 0; i < shards; i++)
 		((struct ukp_hist *)((char *)c->map + hist + i * stride))->min = UINT64_MAX;
 	*(struct ukp_latency *)target_at(t, off) = (struct ukp_latency){
 		.chan = c->addr,

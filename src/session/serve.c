@@ -86,10 +86,10 @@ static void describe(struct target *t, const struct probe *p, struct proto_event
 	if (probe_counts(p))
 		return;
 	if (p->kind == PROBE_LATENCY) {
-		e->hist_off = p->chan->layout.off_hists +
-		              (uint64_t)p->hist * p->chan->layout.nr_shards * stride;
 		e->hist_stride = stride;
-		e->hist_shards = p->chan->layout.nr_shards;
+		e->hist_shards = ukp_chan_hist_shards(&p->chan->layout);
+		e->hist_off =
+			p->chan->layout.off_hists + (uint64_t)p->hist * e->hist_shards * stride;
 		return;
 	}
 	e->nr_fields = p->def->nr_args;

@@ -88,6 +88,20 @@ static bool is_possible(const struct ukp_session *s, const struct ukp_counts *c)
 	return c->hits <= most && c->records <= most && c->misses <= most;
 }
 
+/* What the target counted of one event.  A latency function's records are in its histogram. */
+static int read_row(struct ukp_session *s, unsigned int i, struct ukp_stat *st)
+{
+	const struct event *e = s->events[i];
+	uint64_t in_hist = 0;
+	int ret = ukp_stat_sum(s->reader, i, st);
+
+	if (!ret && e->latency)
+		ret = ukp_hist_count(s->reader, e->hist_off, e->hist_stride, e->hist_shards,
+		                     &in_hist);
+	st->records += in_hist;
+	return ret;
+}
+
 int ukp_session_counts(struct ukp_session *s, unsigned int id, struct ukp_counts *c)
 {
 	unsigned int i, first = id == UINT_MAX ? 0 : id,
@@ -98,7 +112,7 @@ int ukp_session_counts(struct ukp_session *s, unsigned int id, struct ukp_counts
 	if (last > s->nr_events)
 		return session_fail(s, -EINVAL, "there is no probe %u", id);
 	for (i = first; i < last; i++) {
-		int ret = ukp_stat_sum(s->reader, i, &st);
+		int ret = read_row(s, i, &st);
 
 		if (ret == -EBADMSG)
 			return session_damaged(s);

@@ -42,7 +42,8 @@ static void warm_shard(struct chan *c, uint32_t i)
 	      c->addr + l->off_counters + (uint64_t)i * l->nr_counters * sizeof(uint64_t),
 	      least(c->next_counter * sizeof(uint64_t), AHEAD));
 	for (k = 0; k < c->next_hist && k < HISTS; k++)
-		touch(c->target, c->addr + l->off_hists + ((uint64_t)k * l->nr_shards + i) * hist,
+		touch(c->target,
+		      c->addr + l->off_hists + ((uint64_t)k * ukp_chan_hist_shards(l) + i) * hist,
 		      hist);
 }
 

@@ -7,7 +7,7 @@
  *   stats    struct ukp_stat[nr_shards][nr_stats], one row a probe, one shard a
  *            CPU (index cpu % nr_shards); the sum over shards is exact
  *   counters uint64_t[nr_shards][nr_counters], one a place that is only counted
- *   hists    allotted by the broker, struct ukp_hist[nr_shards] each
+ *   hists    allotted by the broker, struct ukp_hist[nr_shards + 1] each (wire/hist.h)
  *   rings    nr_rings of ukp_ring_stride() bytes
  *
  * The client trusts nothing in it: it keeps its own copy of the geometry and
@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #define UKP_CHAN_MAGIC 0x6e616863706b75ull /* "ukpchan" */
-#define UKP_CHAN_VERSION 2
+#define UKP_CHAN_VERSION 3
 #define UKP_CHAN_STATS 65536 /* events and latency functions a channel */
 #define UKP_CHAN_HISTS 1024
 #define UKP_CHAN_COUNTERS (1u << 20) /* places that are only counted */
@@ -60,6 +60,11 @@ struct ukp_chan {
 	uint64_t ring_stride;
 	uint64_t size; /* of the whole */
 };
+
+static inline uint32_t ukp_chan_hist_shards(const struct ukp_chan *c)
+{
+	return c->nr_shards + 1;
+}
 
 /* In the control area: what counting a place's hits, or its returns, needs. */
 struct ukp_counter {

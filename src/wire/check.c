@@ -193,17 +193,40 @@ static int add_shard(struct ukp_hist *out, const struct ukp_hist *h)
 	return bad;
 }
 
+/* Are they in the channel? */
+static int has_hist(const struct ukp_reader *rd, uint64_t off, uint64_t stride, uint32_t shards)
+{
+	const uint64_t size = rd->geo.size, one = sizeof(struct ukp_hist);
+
+	return shards && shards <= UKP_READER_RINGS + 1 && !(stride & 7) && stride <= size &&
+	       stride >= one && inside(off, (shards - 1) * stride + one, size);
+}
+
+int ukp_hist_count(const struct ukp_reader *rd, uint64_t off, uint64_t stride, uint32_t shards,
+                   uint64_t *count)
+{
+	int bad = 0;
+
+	if (!has_hist(rd, off, stride, shards))
+		return -EINVAL;
+	*count = 0;
+	for (uint32_t i = 0; i < shards; i++) {
+		const struct ukp_hist *h = (const void *)(rd->mem + off + i * stride);
+		uint64_t v = load(&h->count);
+
+		*count += v;
+		bad |= v >= UKP_COUNT_MAX;
+	}
+	return bad ? -EBADMSG : 0;
+}
+
 int ukp_hist_read(const struct ukp_reader *rd, uint64_t off, uint64_t stride, uint32_t shards,
                   struct ukp_hist *out)
 {
 	uint64_t *words = (void *)out;
-	uint64_t size = rd->geo.size, len;
 	int bad = 0;
 
-	if (!shards || shards > UKP_READER_RINGS || stride & 7 || stride > size)
-		return -EINVAL;
-	len = (shards - 1) * stride + sizeof(*out);
-	if (stride < sizeof(*out) || !inside(off, len, size))
+	if (!has_hist(rd, off, stride, shards))
 		return -EINVAL;
 	for (size_t w = 0; w < sizeof(*out) / 8; w++)
 		words[w] = 0;

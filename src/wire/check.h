@@ -14,7 +14,8 @@
  *   ukp_reader_*         must not run               anything
  *   ukp_stat_sum,        may run                    anything; a sum is made of
  *   ukp_counter_sum,                                values of different moments
- *   ukp_hist_read
+ *   ukp_hist_read,
+ *   ukp_hist_count
  */
 #ifndef UKP_WIRE_CHECK_H
 #define UKP_WIRE_CHECK_H
@@ -148,5 +149,8 @@ int ukp_counter_sum(const struct ukp_reader *rd, uint32_t i, uint64_t *out);
  */
 int ukp_hist_read(const struct ukp_reader *rd, uint64_t off, uint64_t stride, uint32_t shards,
                   struct ukp_hist *out);
+/* How many values it has. */
+int ukp_hist_count(const struct ukp_reader *rd, uint64_t off, uint64_t stride, uint32_t shards,
+                   uint64_t *count);
 
 #endif

@@ -2,9 +2,10 @@
 /*
  * Latencies, aggregated in the target: log-linear buckets of TSC ticks, exact
  * below 2 * UKP_HIST_SUB, then UKP_HIST_SUB buckets an octave, so a bucket is
- * never wider than 1/64 of the values in it.  One copy a CPU shard; writers
- * use locked adds (a thread may be moved or interrupted at any point), the
- * reader adds the shards up.
+ * never wider than 1/64 of the values in it.  One copy a CPU shard, which its
+ * writer has to itself for as long, and one more for who finds its shard taken
+ * (a thread may be moved or interrupted at any point), with locked adds.  The
+ * reader adds them all up.
  */
 #ifndef UKP_WIRE_HIST_H
 #define UKP_WIRE_HIST_H
@@ -31,6 +32,7 @@ struct ukp_hist_err {
 };
 
 struct ukp_hist {
+	uint64_t taken; /* somebody is adding to it; 0 in the one more */
 	uint64_t count;
 	uint64_t errors;
 	uint64_t sum; /* ticks */
@@ -66,11 +68,11 @@ static inline uint64_t ukp_hist_low(uint32_t i)
 /* In the control area: what a latency probe does at its returns. */
 struct ukp_latency {
 	uint64_t chan;
-	uint64_t hist;   /* address of shard 0 in the target */
-	uint64_t stride; /* bytes to the next shard */
-	uint32_t nr_shards;
-	uint32_t id;   /* stat row in the channel */
-	uint32_t kind; /* enum ukp_err_kind */
+	uint64_t hist;      /* address of shard 0 in the target */
+	uint64_t stride;    /* bytes to the next shard */
+	uint32_t nr_shards; /* without the one more, which is behind them */
+	uint32_t id;        /* stat row in the channel */
+	uint32_t kind;      /* enum ukp_err_kind */
 	uint32_t enabled;
 };
 

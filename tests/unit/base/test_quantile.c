@@ -94,7 +94,7 @@ static void compare(const char *name, uint64_t (*sample)(void))
 	ukp_hist_init(h);
 	for (size_t i = 0; i < SAMPLES; i++) {
 		v[i] = sample();
-		ukp_hist_add(h, v[i], 0, UKP_ERR_AUTO);
+		ukp_hist_add(h, h, v[i], 0, UKP_ERR_AUTO);
 	}
 	sort(v, tmp, SAMPLES);
 	for (size_t i = 0; i < sizeof(q) / sizeof(q[0]); i++) {
@@ -129,7 +129,7 @@ static void one_value_is_known_exactly(void **s)
 
 	ukp_hist_init(h);
 	assert_int_equal(hist_quantile(h, 0.5), 0);
-	ukp_hist_add(h, 1000001, 0, UKP_ERR_NONE);
+	ukp_hist_add(h, h, 1000001, 0, UKP_ERR_NONE);
 	assert_int_equal(hist_quantile(h, 0), 1000001);
 	assert_int_equal(hist_quantile(h, 0.5), 1000001);
 	assert_int_equal(hist_quantile(h, 1), 1000001);
@@ -142,7 +142,7 @@ static void the_rank_is_rounded_up(void **s)
 
 	ukp_hist_init(h);
 	for (uint64_t i = 1; i <= 10; i++)
-		ukp_hist_add(h, i, 0, UKP_ERR_NONE);
+		ukp_hist_add(h, h, i, 0, UKP_ERR_NONE);
 	assert_int_equal(hist_quantile(h, -1), 1);
 	assert_int_equal(hist_quantile(h, 0.1), 1);
 	assert_int_equal(hist_quantile(h, 0.11), 2);
@@ -161,7 +161,7 @@ static void adjacent_ranges_add_up(void **s)
 
 	ukp_hist_init(h);
 	for (int i = 0; i < 100000; i++)
-		ukp_hist_add(h, lognormal_ticks(), 0, UKP_ERR_NONE);
+		ukp_hist_add(h, h, lognormal_ticks(), 0, UKP_ERR_NONE);
 	for (uint64_t lo = 0, hi = 1; hi; lo = hi, hi *= 2)
 		sum += hist_between(h, lo, hi);
 	assert_int_equal(sum, 100000);

@@ -408,18 +408,22 @@ static void histograms_are_summed_and_equal_errors_merged(void **s)
 	unsigned char *mem;
 	struct ukp_reader *rd = with_hists(&h, &mem);
 	const uint64_t stride = sizeof(*h);
+	uint64_t count;
 
 	assert_int_equal(ukp_hist_read(rd, 4096, stride, 3, out), 0);
 	assert_int_equal(out->min, UINT64_MAX);
 	ukp_hist_init(&h[0]); /* the others stay as they came: zeros */
 	ukp_hist_init(&h[2]);
-	ukp_hist_add(&h[0], 100, (uint64_t)-5, UKP_ERR_AUTO);
-	ukp_hist_add(&h[2], 300, (uint64_t)-6, UKP_ERR_AUTO);
-	ukp_hist_add(&h[2], 200, (uint64_t)-5, UKP_ERR_AUTO);
+	ukp_hist_add(&h[0], &h[0], 100, (uint64_t)-5, UKP_ERR_AUTO);
+	ukp_hist_add(&h[2], &h[2], 300, (uint64_t)-6, UKP_ERR_AUTO);
+	ukp_hist_add(&h[2], &h[2], 200, (uint64_t)-5, UKP_ERR_AUTO);
 	h[2].err[7] = (struct ukp_hist_err){ .value = -5, .count = 1, .claimed = 2 };
 	h[2].err[8] = (struct ukp_hist_err){ .value = -9, .count = 1, .claimed = 1 };
 	assert_int_equal(ukp_hist_read(rd, 4096, stride, 3, out), 0);
 	assert_int_equal(out->count, 3);
+	assert_int_equal(ukp_hist_count(rd, 4096, stride, 3, &count), 0);
+	assert_int_equal(count, 3);
+	assert_int_equal(ukp_hist_count(rd, 4096, UINT64_MAX & ~7ull, 2, &count), -EINVAL);
 	assert_int_equal(out->sum, 600);
 	assert_int_equal(out->min, 100);
 	assert_int_equal(out->max, 300);
