@@ -206,7 +206,7 @@ $(O)/ukprobes.pc: src/lib/ukprobes.pc.in $(O)/prefix
 
 install: $(O)/ukprobe $(O)/libukprobes.so $(O)/libukprobes.a $(O)/ukprobes.pc
 	install -d $(addprefix $(DESTDIR)$(PREFIX)/,bin lib/pkgconfig include/ukprobes \
-		share/man/man1 share/man/man7)
+		share/man/man1 share/man/man7 share/ukprobes/gdb)
 	install -m 755 $(O)/ukprobe $(DESTDIR)$(PREFIX)/bin
 	install -m 755 $(O)/$(SONAME) $(DESTDIR)$(PREFIX)/lib
 	ln -sf $(SONAME) $(DESTDIR)$(PREFIX)/lib/libukprobes.so
@@ -215,6 +215,7 @@ install: $(O)/ukprobe $(O)/libukprobes.so $(O)/libukprobes.a $(O)/ukprobes.pc
 	install -m 644 include/ukprobes/*.h $(DESTDIR)$(PREFIX)/include/ukprobes
 	install -m 644 docs/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
 	install -m 644 docs/man/*.7 $(DESTDIR)$(PREFIX)/share/man/man7
+	install -m 644 gdb/ukprobes.py $(DESTDIR)$(PREFIX)/share/ukprobes/gdb
 
 .PHONY: install
 
