@@ -22,11 +22,19 @@ BUILT=$PWD/$O/tests/e2e
 LONG=${E2E_LONG:-}
 T=$(mktemp -d /tmp/ukp-e2e-XXXXXX)
 chmod 755 "$T"
+# By this, processes of this test are told from those that have their numbers now.
+export UKP_E2E=$T
 PIDS=()
 AS=()
 
 NAME_OF_TEST=$(basename "$0" .sh)
 SKIPS=0
+
+ours()
+{
+	grep -q "^PPid:.$$\$" "/proc/$1/status" 2>>/dev/null ||
+		grep -qzx "UKP_E2E=$T" "/proc/$1/environ" 2>>/dev/null
+}
 
 cleanup()
 {
@@ -36,7 +44,7 @@ cleanup()
 	[ $status != 0 ] || [ $SKIPS != 0 ] || echo "ok $NAME_OF_TEST"
 	# The traces first: their brokers take the probes out.
 	for p in "${PIDS[@]}"; do
-		kill -9 "$p" 2>>/dev/null
+		ours "$p" && kill -9 "$p" 2>>/dev/null
 	done
 	wait 2>>/dev/null
 	rm -rf "$T"
