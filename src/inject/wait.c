@@ -131,10 +131,11 @@ int wait_stop(struct inject *t, pid_t tid, int64_t deadline, struct stop *stop)
 			break;
 		if (!wait_nap(t))
 			continue;
-		if (deadline && clock_us() > deadline)
-			ret = -ETIMEDOUT;
-		else if (wait_dead(t, tid))
+		/* First: who is dead will never stop, however often it is asked after that. */
+		if (wait_dead(t, tid))
 			ret = -ESRCH;
+		else if (deadline && clock_us() > deadline)
+			ret = -ETIMEDOUT;
 	}
 	wait_finish(t);
 	return stop->kind == STOP_GONE ? -ESRCH : ret;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Stopping all threads of a process, and letting them go as if nothing had been. */
 #include "help.h"
+#include "inject/internal.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -413,6 +414,28 @@ static void a_kill_at_any_moment_ends_in_esrch(void **state)
 	print_message("%d of 100 kills fell into a remote call\n", after_begin);
 }
 
+static int run_on(void *arg)
+{
+	while (pause())
+		;
+	return 0;
+}
+
+/* On a busy machine it is asked for again and again when its time is over. */
+static void who_has_died_is_not_waited_for_past_the_deadline(void **state)
+{
+	pid_t pid = child(run_on, NULL);
+	struct inject *t = opened(pid);
+	struct stop stop;
+
+	assert_int_equal(ptrace(PTRACE_SEIZE, pid, 0, 0), 0);
+	kill(pid, SIGKILL);
+	await_state(pid, 'Z');
+	assert_int_equal(wait_stop(t, pid, 1, &stop), -ESRCH);
+	inject_close(t);
+	assert_int_equal(child_status(pid), SIGKILL);
+}
+
 /* Its child, which it waits for, stays until it is told to end. */
 static int run_vfork(void *arg)
 {
@@ -567,8 +590,9 @@ static int run_other_tracer(void *arg)
 	prctl(PR_SET_NAME, "the-tracer");
 	if (ptrace(PTRACE_SEIZE, pid, 0, 0))
 		return 1;
-	for (;;)
-		pause();
+	while (pause())
+		;
+	return 0;
 }
 
 static void another_tracer_is_named(void **state)
@@ -617,6 +641,7 @@ int main(void)
 		cmocka_unit_test(no_signal_is_lost_over_300_attaches),
 		cmocka_unit_test(timers_of_its_threads_do_not_keep_it_from_stopping),
 		cmocka_unit_test(a_kill_at_any_moment_ends_in_esrch),
+		cmocka_unit_test(who_has_died_is_not_waited_for_past_the_deadline),
 		cmocka_unit_test(a_vfork_parent_times_out_by_name_and_is_not_touched),
 		cmocka_unit_test(a_process_whose_leader_has_ended_can_be_held),
 		cmocka_unit_test(a_process_in_another_pid_namespace_has_its_own_ids),
