@@ -591,7 +591,7 @@ static unsigned long jump_out(unsigned long a)
 static void jumped_over_calls_are_counted_and_leave_nothing(void **state)
 {
 	const char *long_run = getenv("ORPHANS");
-	const unsigned long rounds = long_run ? strtoul(long_run, NULL, 0) : 500;
+	const unsigned long rounds = long_run ? strtoul(long_run, NULL, 0) : 100;
 	volatile unsigned long i;
 	struct kretprobe rp = new_probe("around");
 
