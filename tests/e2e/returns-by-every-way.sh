@@ -3,8 +3,7 @@
 # However a probed call ends (exceptions, longjmp, the end of its thread) and on
 # whatever stack it runs (coroutines, also in turns by several threads, vfork's
 # child): the program's results are those without probes, and hits = calls, by each
-# way in which returns are caught.  RET=exit, call or slot in the environment asks for
-# one of them, where the command can be asked.
+# way in which returns are caught.
 . tests/e2e/lib.sh
 
 CASES='threads exceptions jumps twice walks contexts contexts-move switches switches-move forks'
@@ -37,7 +36,7 @@ cases()
 	start "${ENV[@]}" "$BIN"
 	pass "$T/without"
 	snapshot "$PID" loose >"$T/before"
-	trace_start 13 ${RET:+"--ret=$RET"} "r:w ${BIN##*/}:w_* \$retval"
+	trace_start 13 "--ret=$RET" "r:w ${BIN##*/}:w_* \$retval"
 	[ "$UKPROBES_OPTIMIZATION" = 0 ] || within 30 jumped || fail "$1: no jumps come"
 	pass "$T/with"
 	trace_end
@@ -56,15 +55,14 @@ jumped()
 export UKPROBES_OPTIMIZATION
 LLVM=$(ls /usr/lib/x86_64-linux-gnu/libunwind.so.1 2>>/dev/null || true)
 build ways cc g++
-for ENV in env "env LD_PRELOAD=$LLVM"; do
-	read -ra ENV <<<"$ENV"
-	if [ "${ENV[*]}" = "env LD_PRELOAD=" ]; then
-		without "LLVM's unwinder" "it is not there"
-		continue
+for how in '0 auto' '0 slot' '1 auto' '1 exit' '1 call' '1 slot' '0 slot llvm' '1 call llvm'; do
+	read -r UKPROBES_OPTIMIZATION RET unwinder <<<"$how"
+	ENV=()
+	if [ -n "$unwinder" ]; then
+		[ -n "$LLVM" ] || { without "LLVM's unwinder" "it is not there"; break; }
+		ENV=(env "LD_PRELOAD=$LLVM")
+		# libc cancels threads by libgcc's, whatever the program has.
+		CASES=${CASES/threads/switches-move}
 	fi
-	# libc cancels threads by libgcc's, whatever the program has.
-	[ "${ENV[*]}" = env ] || CASES=${CASES/threads/switches-move}
-	for UKPROBES_OPTIMIZATION in 0 1; do
-		cases "${ENV[*]}, optimization $UKPROBES_OPTIMIZATION"
-	done
+	cases "$how"
 done
