@@ -82,7 +82,7 @@ static void unlink_place(struct ukp_fplace *p)
 		;
 	/* A thread that is at p still finds its way to the next. */
 	__atomic_store_n(q, p->next, __ATOMIC_RELEASE);
-	site_count_slots(p->site, &p->how, -1);
+	site_count_followers(p->site, &p->how, -1);
 	site_update(p->site, &ignored);
 	exits_unlink(&p->how);
 	p->site = NULL;
@@ -116,7 +116,7 @@ static int link_place(struct ukp_fprobe *f, struct found *found, struct err *err
 	ret = exits_link(&p->how, (uint64_t)f, true, err);
 	if (ret)
 		return ret;
-	site_count_slots(s, &p->how, 1);
+	site_count_followers(s, &p->how, 1);
 	p->site = s;
 	p->next = s->fprobes;
 	__atomic_store_n(&s->fprobes, p, __ATOMIC_RELEASE);

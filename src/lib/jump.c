@@ -12,7 +12,10 @@
 #define BATCH 256
 #define AWAY (16u << 20) /* where a detour is planned to learn its size */
 
-/* Of a window, for one set of its instructions (bits) that have probes. */
+/* Of a window, for one set of its instructions (bits) that have probes; CALLS: see wants_calls().
+ */
+#define CALLS 0x100u
+
 struct lib_detour {
 	struct lib_detour *next;
 	unsigned int set;
@@ -212,8 +215,7 @@ static const struct ukp_detour *make_detour(struct lib_site *s, unsigned int set
 		.window = w,
 		.engine = (uint64_t)ukp_lib_jump_hit,
 		.entry = (uint64_t)ukp_lib_jump_entry,
-		/* Calls are followed from the entry of a function, which heads its window. */
-		.form = { .saves = PLAN_SAVE_ALL, .flow = true, .call = set & 1 },
+		.form = { .saves = PLAN_SAVE_ALL, .flow = true, .call = set & CALLS },
 		.probes = (uint8_t)set,
 		.buf = s->addr + AWAY
 	};
@@ -265,6 +267,21 @@ static void publish(struct lib_site *s, const struct ukp_detour *d)
 	__atomic_store_n(&s->over, d, __ATOMIC_RELEASE);
 }
 
+/* Calls are followed from the entry of a function, which heads its window. */
+static bool wants_calls(const struct lib_site *s)
+{
+	return s->followers && !s->slots;
+}
+
+bool jump_fits(const struct lib_site *s)
+{
+	const struct lib_detour *d = s->head == s ? s->window->detours : NULL;
+
+	while (d && d->d != s->over)
+		d = d->next;
+	return !d || d->set & CALLS || !wants_calls(s);
+}
+
 const char *jump_prepare(struct lib_site *s, const struct plan_targets *targets, uint64_t bias)
 {
 	const struct lib_window *old = s->window;
@@ -281,6 +298,8 @@ const char *jump_prepare(struct lib_site *s, const struct plan_targets *targets,
 		why = look_inside(s, &set);
 	if (why)
 		return why;
+	if (set & 1 && wants_calls(s))
+		set |= CALLS;
 	d = detour_for(s, set);
 	if (!d || site_anchor(s, true, &ignored))
 		return memory;

@@ -48,6 +48,8 @@ bool jump_must_settle(const struct lib_site *s);
 /* Forget what was prepared, or put back breakpoints and forget the jump. */
 void jump_cancel(struct lib_site *s);
 int jump_take_back(struct lib_site *head, struct err *err);
+/* False: the jump that s heads is older than a probe that follows calls from there. */
+bool jump_fits(const struct lib_site *s);
 /* All there are, in few steps. */
 int jump_take_back_all(struct err *err);
 /* Is what an armed site has written still in memory?  Its library may have come again. */

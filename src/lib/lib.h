@@ -111,7 +111,7 @@ int site_get(uint64_t addr, bool post, struct lib_site **ret, struct err *err);
 int site_link(struct lib_site *s, struct kprobe *p, struct err *err);
 void site_unlink(struct lib_site *s, struct kprobe *p);
 /* One probe that follows calls so is linked (1) or unlinked (-1). */
-void site_count_slots(struct lib_site *s, const struct lib_returns *how, int by);
+void site_count_followers(struct lib_site *s, const struct lib_returns *how, int by);
 bool site_has(const struct lib_site *s, const struct kprobe *p);
 /* Text as the enabled probes want it. */
 int site_update(struct lib_site *s, struct err *err);

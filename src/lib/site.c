@@ -363,7 +363,7 @@ int site_update(struct lib_site *s, struct err *err)
 	bool want = site_is_wanted(s);
 	int ret = 0;
 
-	if (head && (want != s->armed || site_wants_post(s) || s->anchor))
+	if (head && (want != s->armed || site_wants_post(s) || s->anchor || !jump_fits(s)))
 		ret = jump_take_back(head, err);
 	if (!ret && want != s->armed)
 		ret = set_breakpoint(s, want, err);
@@ -374,8 +374,10 @@ int site_update(struct lib_site *s, struct err *err)
 	return 0;
 }
 
-void site_count_slots(struct lib_site *s, const struct lib_returns *how, int by)
+void site_count_followers(struct lib_site *s, const struct lib_returns *how, int by)
 {
+	if (how)
+		__atomic_store_n(&s->followers, s->followers + (uint32_t)by, __ATOMIC_RELAXED);
 	if (how && how->want == PLAN_BY_SLOT)
 		__atomic_store_n(&s->slots, s->slots + (uint32_t)by, __ATOMIC_RELAXED);
 }
@@ -384,7 +386,7 @@ int site_link(struct lib_site *s, struct kprobe *p, struct err *err)
 {
 	int ret;
 
-	site_count_slots(s, p->ukp_ret ? &p->ukp_ret->how : NULL, 1);
+	site_count_followers(s, p->ukp_ret ? &p->ukp_ret->how : NULL, 1);
 	p->ukp_next = s->probes;
 	__atomic_store_n(&s->probes, p, __ATOMIC_RELEASE);
 	ret = site_update(s, err);
@@ -402,7 +404,7 @@ void site_unlink(struct lib_site *s, struct kprobe *p)
 		;
 	/* A thread that is at p still finds its way to the next. */
 	__atomic_store_n(q, p->ukp_next, __ATOMIC_RELEASE);
-	site_count_slots(s, p->ukp_ret ? &p->ukp_ret->how : NULL, -1);
+	site_count_followers(s, p->ukp_ret ? &p->ukp_ret->how : NULL, -1);
 	__atomic_fetch_and(&p->flags, ~KPROBE_FLAG_OPTIMIZED, __ATOMIC_RELAXED);
 	site_update(s, &ignored);
 }

@@ -353,8 +353,7 @@ __attribute__((force_align_arg_pointer)) int ukp_lib_jump_hit(struct pt_regs *re
 	return flow;
 }
 
-__attribute__((force_align_arg_pointer)) int ukp_lib_jump_entry(struct pt_regs *regs,
-                                                                struct ukp_site *site)
+int ukp_lib_jump_entry(struct pt_regs *regs, struct ukp_site *site)
 {
 	const struct ukp_action *a = ukp_ctl_at(ukp_lib_ctl, site->action);
 	const struct lib_site *s = (const struct lib_site *)a->ctx;

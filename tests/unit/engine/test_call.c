@@ -289,6 +289,31 @@ static void a_function_that_is_called_in_place_returns_to_where_it_was_called_fr
 	take_out(rp, 1);
 }
 
+static int look_on(struct kprobe *p, struct pt_regs *regs)
+{
+	return 0;
+}
+
+/* What a kprobe alone has needs no way to call. */
+static void a_jump_that_was_made_for_a_kprobe_gives_way_to_one_that_calls(void **state)
+{
+	struct kprobe kp = { .addr = (kprobe_opcode_t *)(uintptr_t)two_words,
+		             .pre_handler = look_on,
+		             .flags = UKP_NOVEC };
+	unsigned __int128 ret = 0;
+
+	assert_int_equal(ukp_set_kprobes_optimization(true), 0);
+	assert_int_equal(register_kprobe(&kp), 0);
+	wait_for_kprobe_optimizer();
+	assert_true(kp.flags & KPROBE_FLAG_OPTIMIZED);
+	plant(rp, 1, true);
+	assert_int_equal(unmatched(call_plain, &ret), 0);
+	assert_int_equal((unsigned long)ret, 4);
+	assert_int_equal(returns, 1);
+	take_out(rp, 1);
+	unregister_kprobe(&kp);
+}
+
 static void a_function_whose_return_address_is_overwritten_does_not(void **state)
 {
 	unsigned __int128 ret = 0;
@@ -460,6 +485,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(
 			a_function_that_is_called_in_place_returns_to_where_it_was_called_from),
+		cmocka_unit_test(a_jump_that_was_made_for_a_kprobe_gives_way_to_one_that_calls),
 		cmocka_unit_test(a_function_whose_return_address_is_overwritten_does_not),
 		cmocka_unit_test(whatever_functions_do_with_their_stack_calls_and_returns_match),
 		cmocka_unit_test(by_exit_sites_they_match_as_well),
