@@ -25,21 +25,10 @@ static int resume(const struct ukp_ctl *ctl, const struct ukp_ucontext *uc)
 	return ukp_resume_direct(ctl, uc) ? UKP_RESUME_DIRECT : UKP_RESUME_SIGRETURN;
 }
 
-/*
- * A broker was killed while a thread made system calls for it.  What is behind the
- * breakpoint leads the thread back to where it was.
- */
-static bool left_alone(const struct ukp_ctl *ctl, const struct ukp_ucontext *uc)
-{
-	return uc->ip - 1 - ctl->text - ctl->runner < ctl->runner_len;
-}
-
 static int no_site(struct ukp_ctl *ctl, int sig, struct ukp_siginfo *info, struct ukp_ucontext *uc)
 {
 	uint8_t now;
 
-	if (info->si_code == UKP_SI_KERNEL && left_alone(ctl, uc))
-		return resume(ctl, uc);
 	/* The probe went away between the trap and us: the instruction is back. */
 	if (info->si_code == UKP_SI_KERNEL && !faults_are_fatal(uc) &&
 	    !ukp_arch_copy(&now, (void *)(uc->ip - 1), 1) && now != 0xcc) {

@@ -3,7 +3,7 @@
 #ifndef UKP_INJECT_ARCH_H
 #define UKP_INJECT_ARCH_H
 
-#define ARCH_RUN_MANY 5 /* offset of that entry of the runner */
+#define ARCH_RUN_MANY 7 /* offset of that entry of the runner */
 #define ARCH_RED_ZONE 128
 
 #ifndef __ASSEMBLER__
@@ -13,9 +13,36 @@
 #include <stdint.h>
 #include <sys/user.h>
 
-/* The instruction that enters the kernel: its place in buf, or -1. */
-long arch_find_syscall(const uint8_t *buf, size_t len);
-extern const uint8_t arch_syscall_insn[2];
+extern const uint8_t arch_syscall_insn[2]; /* the instruction that enters the kernel */
+
+/* Code of the target's that calls are made with; x86/gadget.c. */
+#define ARCH_GADGET_MAX 32
+enum arch_gadget_kind {
+	GADGET_NONE,
+	GADGET_SYSCALL,   /* that instruction, and no more */
+	GADGET_CALL,      /* it, and behind it a return */
+	GADGET_POP,       /* the number of a call from the stack, and a return */
+	GADGET_SIGRETURN, /* what signal handlers return through */
+};
+struct arch_gadget {
+	enum arch_gadget_kind kind;
+	uint64_t addr;
+	uint8_t code[ARCH_GADGET_MAX]; /* as it was found */
+	size_t len;
+	int up; /* where it has its return address, from sp */
+};
+/* The best in buf, which lies at addr; g stays as it is where there is none better. */
+void arch_find_call(struct arch_gadget *g, const uint8_t *buf, size_t len, uint64_t addr);
+void arch_find_back(struct arch_gadget *g, const uint8_t *buf, size_t len, uint64_t addr);
+/*
+ * What has to lie at `at` for a call that nobody ends to come back by it to regs, mask
+ * and vector state.  Returns sp (and frame pointer) of the call.
+ */
+size_t arch_back_size(const struct arch_gadget *call, const struct arch_gadget *back,
+                      const void *xstate, size_t xlen);
+uint64_t arch_back(uint8_t *buf, uint64_t at, const struct arch_gadget *call,
+                   const struct arch_gadget *back, const struct user_regs_struct *regs,
+                   uint64_t mask, const void *xstate, size_t xlen);
 
 extern const uint16_t arch_elf_machine; /* EM_... */
 
@@ -24,24 +51,27 @@ bool arch_can_call(const struct user_regs_struct *regs);
 uint64_t arch_sp(const struct user_regs_struct *regs);
 /* regs become those of a system call at pc, and no call of the kernel's to restart. */
 void arch_set_call(struct user_regs_struct *regs, uint64_t pc, long nr, const long args[6]);
+/* The same, with a stack pointer (and frame pointer) of its own. */
+void arch_set_sp(struct user_regs_struct *regs, uint64_t sp);
 long arch_result(const struct user_regs_struct *regs);
 void arch_set_pc(struct user_regs_struct *regs, uint64_t pc);
 uint64_t arch_pc(const struct user_regs_struct *regs);
 
 /*
- * x86/runner.S: one call ends at ARCH_RUN_ONE_END, many at arch_runner_back, each a
- * byte behind a breakpoint.  All up to arch_runner_data is code.
+ * x86/runner.S: the thread is done where it has sent itself a signal, with its
+ * program counter at arch_runner_back.  All up to arch_runner_data is code.
  */
-#define ARCH_RUN_ONE_END 3
 extern const uint8_t arch_runner[], arch_runner_back[], arch_runner_data[], arch_runner_end[];
+long arch_runner_result(const struct user_regs_struct *regs); /* of a single call */
 
 /* What lies at arch_runner_data: what a thread goes on with that nobody follows any more. */
 struct arch_way_back {
 	uint64_t mask;
 	uint64_t reg[21]; /* of struct user_regs_struct */
+	uint64_t signal;  /* by which it says that it is done */
+	uint64_t sud[4]; /* mode, offset, length, selector of its system calls' dispatch; 0: none */
 };
-/* A call that the kernel would have restarted is executed again. */
-void arch_set_way_back(struct arch_way_back *w, const struct user_regs_struct *regs, uint64_t mask);
+void arch_set_way_back(struct arch_way_back *w, const struct user_regs_struct *regs);
 /* regs become those of n calls of a table, by the runner that lies at code. */
 void arch_set_run(struct user_regs_struct *regs, uint64_t code, uint64_t table, size_t n);
 
@@ -49,6 +79,11 @@ void arch_set_run(struct user_regs_struct *regs, uint64_t code, uint64_t table, 
 long arch_syscall_nr(const struct user_regs_struct *regs);
 /* The kernel will execute the call again on resuming (unless a handler runs first). */
 bool arch_restarts(const struct user_regs_struct *regs);
+/*
+ * By hand: the instruction is executed again.  anew: from its beginning, not by the
+ * call with which the kernel continues one that sleeps for a time.
+ */
+void arch_rewind(struct user_regs_struct *regs, bool anew);
 /* Turns a call that was about to return -EINTR into one that restarts without a handler. */
 void arch_restart_nohand(struct user_regs_struct *regs);
 

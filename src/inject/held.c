@@ -46,8 +46,10 @@ int inject_set_regs(struct inject *t, size_t i, const struct user_regs_struct *r
 	if (!t->held || i >= t->nr || th->state != THREAD_STOPPED)
 		return -EINVAL;
 	if (t->remote.active && t->remote.worker == i) {
+		if (arch_pc(regs) != arch_pc(&t->remote.saved))
+			t->remote.abort = 0;
 		t->remote.saved = *regs; /* put in place by inject_end() */
-		remote_way_back(t);
+		back_update(t);
 	} else if (ptrace(PTRACE_SETREGS, th->pub.tid, 0, regs))
 		return -errno;
 	th->pub.regs = *regs;
@@ -62,7 +64,7 @@ int inject_set_mask(struct inject *t, size_t i, uint64_t mask)
 		return -EINVAL;
 	if (t->remote.active && t->remote.worker == i) {
 		t->remote.sigblk = mask; /* put in place by inject_end() */
-		remote_way_back(t);
+		back_update(t);
 	} else if (ptrace(PTRACE_SETSIGMASK, th->pub.tid, sizeof(mask), &mask))
 		return -errno;
 	th->pub.sigblk = mask;

@@ -100,9 +100,9 @@ void inject_end(struct inject *t);
 
 /*
  * Many calls at the price of one: all are made in their order, whatever the
- * others return.  Where a copy of the runner lies in the target and SIGTRAP is
- * free for its end, that is one stop of a thread; else each call is two.
- * 0, or what kept the table from being worked off.
+ * others return.  Where a copy of the runner lies in the target, and the program
+ * has a signal that does nothing, for its end, that is one stop of a thread; else
+ * each call is two.  0, or what kept the table from being worked off.
  */
 struct inject_call {
 	long nr;
@@ -111,15 +111,23 @@ struct inject_call {
 };
 int inject_calls(struct inject *t, struct inject_call *v, size_t n);
 /*
- * The runner's code, to be written anywhere where the target can execute it.  A
- * tracer that is killed meanwhile leaves a thread in there that comes to the
- * breakpoint.  Where a handler of SIGTRAP then returns to behind that, the thread
- * goes on as it was found.
+ * A tracer may be killed at any time: the thread then makes the calls of the table
+ * that it was given, and goes on as it was found.  (Not so in a program in whose text
+ * nothing is found that leads back, for calls without the runner.)
+ *
+ * The runner's code, to be written anywhere where the target can execute it.
  */
 const void *inject_runner(size_t *len);
 /* Where it lies; 0: nowhere (any more). */
 void inject_use_runner(struct inject *t, uint64_t addr);
 bool inject_has_runner(const struct inject *t);
+/*
+ * Memory of the target where the runner has its table when that is no longer than n,
+ * so that it can be seen later which calls were made.  0, 0: none.
+ */
+void inject_use_journal(struct inject *t, uint64_t addr, size_t n);
+/* What signal handlers of the program return through; 0: not found. */
+uint64_t inject_restorer(const struct inject *t);
 
 /*
  * Memory of the target for arguments between begin and end: on its stack below

@@ -19,6 +19,7 @@
 #ifndef UKP_INJECT_INTERNAL_H
 #define UKP_INJECT_INTERNAL_H
 
+#include "inject/arch.h"
 #include "inject/eintr.h"
 #include "inject/inject.h"
 
@@ -42,6 +43,10 @@ struct scratch {
 #define XSTATE_MAX 32768
 #define SCRATCH_MAX 16
 
+struct gadgets {
+	struct arch_gadget call, back; /* a call, and behind it the way back */
+};
+
 struct sud { /* struct ptrace_sud_config of Linux 6.4 */
 	uint64_t mode, selector, offset, len;
 };
@@ -50,7 +55,7 @@ struct remote {
 	bool active;
 	bool moved;   /* it ran: no longer in the event stop in which it was found */
 	bool blocked; /* signals are, for our calls */
-	bool may_run; /* a breakpoint does no harm */
+	int signal;   /* that ends the runner; 0: none can */
 	bool runs;    /* by the runner */
 	bool caught; /* at a signal of our own making, from which it can go on as from an event stop
 	              */
@@ -61,7 +66,11 @@ struct remote {
 	uint8_t xstate[XSTATE_MAX];
 	size_t xstate_len;
 	uint64_t rseq_at, rseq_cs; /* the word that names a critical section */
+	uint64_t abort;            /* where the thread stands in one: how it is left; 0: in none */
 	struct sud sud;
+	uint64_t back; /* the way back on the stack: at the bottom, so that signal handlers
+	                  and scratch don't come upon each other */
+	size_t back_len;
 	uint64_t low;   /* scratch is below this */
 	uint64_t table; /* scratch for inject_calls() */
 	size_t table_max;
@@ -81,10 +90,12 @@ struct inject {
 	int nice; /* the caller's own, while it hurries */
 	bool hurries;
 	int64_t stopped_at, stopped_for, longest; /* us */
-	uint64_t gadget; /* a syscall instruction in the target; 0: not found yet */
-	uint64_t runner; /* 0: none */
-	int maps_fd;     /* -1: not open; region.c */
-	bool no_query;   /* the kernel can't be asked for one mapping */
+	struct gadgets gadget;
+	uint64_t runner;  /* 0: none */
+	uint64_t journal; /* for tables of up to so many calls */
+	size_t journal_max;
+	int maps_fd;   /* -1: not open; region.c */
+	bool no_query; /* the kernel can't be asked for one mapping */
 	struct region {
 		uint64_t start, end;
 	} * regions; /* of this hold */
@@ -132,12 +143,26 @@ int seize_rest(struct inject *t, struct err *err); /* all who aren't in the list
 void seize_reap(struct inject *t);
 size_t seize_count(const struct inject *t); /* stopped threads: the first in the list */
 
-/* runner.c */
-void remote_way_back(struct inject *t);
+/* back.c */
+void back_update(struct inject *t);       /* the thread is to go on elsewhere, or otherwise */
+uint64_t back_on_stack(struct inject *t); /* sp of a call that leads back; 0: none does */
+
+/* hooks.c */
+void hooks_save(struct inject *t, pid_t tid);
+void hooks_off(struct inject *t, pid_t tid);
+void hooks_restore_early(struct inject *t); /* before its registers */
+void hooks_restore_late(struct inject *t, pid_t tid);
+
+/* scratch.c */
+uint64_t scratch_on_stack(struct inject *t, size_t len);
+void scratch_unmap(struct inject *t);
+void scratch_return(struct inject *t);
 
 /* mem.c */
 int mem_open(struct inject *t, struct err *err);
-int mem_find_syscall(struct inject *t, struct err *err);
+
+/* gadget.c */
+int gadget_find(struct inject *t, struct err *err);
 
 /* region.c */
 void region_forget(struct inject *t);

@@ -217,7 +217,7 @@ static int open_executed(struct inject *t, struct err *err)
 	if (!ret)
 		ret = mem_open(t, err);
 	if (!ret)
-		ret = mem_find_syscall(t, err);
+		ret = gadget_find(t, err);
 	return ret ? ret : hold_at_entry(t, err);
 }
 

@@ -4,10 +4,8 @@
  * reaches pages that the target may not write.
  */
 #include "inject/internal.h"
-#include "inject/arch.h"
 
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,81 +29,6 @@ int mem_open(struct inject *t, struct err *err)
 		return err_set(err, -errno, "%s: %s", path, strerror(errno));
 	ret = inject_preflight(t->pid, err);
 	return ret ? ret : err_set(err, -EPERM, "%s: access denied", path);
-}
-
-static bool has_syscall(struct inject *t)
-{
-	uint8_t insn[sizeof(arch_syscall_insn)];
-
-	return t->gadget && !inject_read(t, t->gadget, insn, sizeof(insn)) &&
-	       !memcmp(insn, arch_syscall_insn, sizeof(insn));
-}
-
-/* The first syscall instruction in a mapping; pieces overlap by a byte. */
-static uint64_t scan(struct inject *t, uint64_t start, uint64_t end)
-{
-	uint8_t buf[4096];
-
-	while (start + sizeof(arch_syscall_insn) <= end) {
-		size_t len = end - start < sizeof(buf) ? end - start : sizeof(buf);
-		long at;
-
-		if (inject_read(t, start, buf, len))
-			return 0;
-		at = arch_find_syscall(buf, len);
-		if (at >= 0)
-			return start + at;
-		start += len - 1;
-	}
-	return 0;
-}
-
-/* One line of maps: is it text that can hold the instruction? */
-static bool is_text(const char *line, bool vdso, uint64_t *start, uint64_t *end)
-{
-	char perms[8], name[256] = "";
-
-	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %*s %*s %*s %255s", start, end, perms, name) <
-	    3)
-		return false;
-	if (vdso)
-		return !strcmp(name, "[vdso]");
-	return perms[2] == 'x' && perms[3] == 'p' && name[0] == '/';
-}
-
-/*
- * Looks for a syscall instruction, in the vdso or else in any mapped file.
- * Found again if it went away with its mapping.
- */
-int mem_find_syscall(struct inject *t, struct err *err)
-{
-	char path[64], line[4400];
-	uint64_t start, end;
-	bool gone;
-	int pass;
-	FILE *f;
-
-	if (has_syscall(t))
-		return 0;
-	t->gadget = 0;
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/maps", t->pid, proc_live_tid(t->pid));
-	f = fopen(path, "re");
-	if (!f)
-		return err_set(err, -ESRCH, "process %d has ended", t->pid);
-	for (pass = 0; pass < 2 && !t->gadget; pass++) {
-		rewind(f);
-		while (!t->gadget && fgets(line, sizeof(line), f))
-			if (is_text(line, !pass, &start, &end))
-				t->gadget = scan(t, start, end);
-	}
-	rewind(f);
-	gone = !t->gadget && !fgets(line, sizeof(line), f); /* killed: no mappings left */
-	fclose(f);
-	if (gone)
-		return err_set(err, -ESRCH, "process %d has ended", t->pid);
-	return t->gadget ? 0
-	                 : err_set(err, -ENOEXEC,
-	                           "process %d has no syscall instruction in its text", t->pid);
 }
 
 static bool in_other_pid_ns(pid_t pid)
@@ -137,7 +60,7 @@ int inject_open(struct inject **ret, pid_t pid, struct err *err)
 	if (proc_status(pid, pid, status, sizeof(status)) > 0)
 		t->own_child = (pid_t)proc_number(status, "PPid", 10) == getpid();
 	t->other_pid_ns = in_other_pid_ns(pid);
-	error = mem_find_syscall(t, err);
+	error = gadget_find(t, err);
 	if (error) {
 		inject_close(t);
 		return error;

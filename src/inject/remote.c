@@ -9,9 +9,13 @@
  * on its way out of the kernel, so that it is again in a stop from which the
  * kernel restarts the call that it was found in, and gets everything back.
  *
- * With a runner in the target and SIGTRAP neither blocked, ignored nor pending,
- * its breakpoint ends one call or many instead: the thread is then where signals
- * are delivered, and from there the kernel restarts a call as well.
+ * With a runner in the target and a signal that does nothing there, that signal
+ * ends one call or many instead: the thread is then where signals are delivered,
+ * and from there the kernel restarts a call as well.
+ *
+ * We may be killed between any two of these steps.  Then the thread runs on with
+ * what it has just then, so that is always something that leads back to where it
+ * was found (back.c).
  */
 #include "inject/internal.h"
 #include "inject/arch.h"
@@ -19,9 +23,7 @@
 #include <elf.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -33,11 +35,14 @@
 #ifndef PTRACE_O_SUSPEND_SECCOMP
 #define PTRACE_O_SUSPEND_SECCOMP (1 << 21)
 #endif
-#define GET_SYSCALL_USER_DISPATCH 0x4211 /* Linux 6.4 */
-#define SET_SYSCALL_USER_DISPATCH 0x4210
 
 #define TRIES 5           /* of a call that the kernel wants restarted */
 #define RUN_WAIT 10000000 /* us: whoever makes the runner's code another's is not waited for */
+
+/* Raised by an instruction, and by where it stands. */
+#define FAULTS                                                                  \
+	(1ull << (SIGTRAP - 1) | 1ull << (SIGSEGV - 1) | 1ull << (SIGBUS - 1) | \
+	 1ull << (SIGILL - 1) | 1ull << (SIGFPE - 1) | 1ull << (SIGSYS - 1))
 
 static pid_t worker_tid(const struct inject *t)
 {
@@ -84,16 +89,23 @@ static int lift_seccomp(struct inject *t, const char *status, struct err *err)
 }
 
 /*
- * A breakpoint with SIGTRAP blocked or ignored would reset the program's
- * disposition.  And one that the thread has met already is to be delivered
- * where it stands, not in the runner.
+ * Which signal may end the runner: one that would do nothing here, as it will if we
+ * are killed before we see it, and that nobody waits for.  0: there is none.  Nor
+ * where a fault is to be delivered: on the runner's way back the mask is open again
+ * before the registers are what they were.
  */
-static bool may_run(const struct inject *t, const char *status)
+static int choose_signal(const struct inject *t, const char *status)
 {
-	uint64_t not = proc_number(status, "SigIgn", 16) | proc_number(status, "SigPnd", 16) |
-	               proc_number(status, "ShdPnd", 16) | t->threads[t->remote.worker].pub.sigblk;
+	static const int idle[] = { SIGURG, SIGWINCH, SIGCHLD };
+	uint64_t pending = proc_number(status, "SigPnd", 16) | proc_number(status, "ShdPnd", 16);
+	uint64_t not = pending | proc_number(status, "SigCgt", 16) |
+	               t->threads[t->remote.worker].pub.sigblk;
+	size_t i;
 
-	return !(not &1ull << (SIGTRAP - 1));
+	for (i = 0; !(pending & FAULTS) && i < sizeof(idle) / sizeof(*idle); i++)
+		if (!(not &1ull << (idle[i] - 1)))
+			return idle[i];
+	return 0;
 }
 
 static bool can_run(struct inject *t)
@@ -101,14 +113,14 @@ static bool can_run(struct inject *t)
 	size_t len = arch_runner_data - arch_runner;
 	uint8_t there[512];
 
-	return t->runner && t->remote.may_run && len <= sizeof(there) &&
+	return t->runner && t->remote.signal && len <= sizeof(there) &&
 	       !inject_read(t, t->runner, there, len) && !memcmp(there, arch_runner, len);
 }
 
 /* All signals, but for the one that ends the runner. */
 static int block_signals(struct inject *t)
 {
-	uint64_t all = t->remote.runs ? ~(1ull << (SIGTRAP - 1)) : ~0ull;
+	uint64_t all = t->remote.runs ? ~(1ull << (t->remote.signal - 1)) : ~0ull;
 
 	t->remote.blocked = !ptrace(PTRACE_SETSIGMASK, worker_tid(t), sizeof(all), &all);
 	return t->remote.blocked ? 0 : -errno;
@@ -116,50 +128,15 @@ static int block_signals(struct inject *t)
 
 /*
  * Where it makes calls, with signals blocked.  In this order: should we be killed
- * in between, the runner gives back the mask, too.
+ * in between, the way back has the mask, too.
  */
 static int send_off(struct inject *t, const struct user_regs_struct *regs)
 {
+	if (!t->remote.blocked)
+		hooks_off(t, worker_tid(t));
 	if (ptrace(PTRACE_SETREGS, worker_tid(t), 0, regs))
 		return -ESRCH;
 	return t->remote.blocked || !block_signals(t) ? 0 : -ESRCH;
-}
-
-/*
- * Two things of a thread that the kernel looks at on its way to and from user
- * mode: the rseq critical section, which it forgets when it finds the thread
- * elsewhere, and the system calls that it hands to the program (Wine).
- */
-static void save_hooks(struct inject *t)
-{
-	struct __ptrace_rseq_configuration rseq = { 0 };
-	struct remote *r = &t->remote;
-	pid_t tid = worker_tid(t);
-
-	r->rseq_cs = 0;
-	if (arch_syscall_nr(&r->saved) < 0 &&
-	    ptrace(PTRACE_GET_RSEQ_CONFIGURATION, tid, sizeof(rseq), &rseq) > 0 &&
-	    rseq.rseq_abi_pointer) {
-		r->rseq_at = rseq.rseq_abi_pointer + 8; /* struct rseq: rseq_cs */
-		if (inject_read(t, r->rseq_at, &r->rseq_cs, sizeof(r->rseq_cs)))
-			r->rseq_cs = 0;
-	}
-	memset(&r->sud, 0, sizeof(r->sud));
-	if (!ptrace(GET_SYSCALL_USER_DISPATCH, tid, sizeof(r->sud), &r->sud) && r->sud.mode) {
-		struct sud off = { 0 };
-
-		ptrace(SET_SYSCALL_USER_DISPATCH, tid, sizeof(off), &off);
-	}
-}
-
-static void restore_hooks(struct inject *t)
-{
-	struct remote *r = &t->remote;
-
-	if (r->rseq_cs)
-		inject_write(t, r->rseq_at, &r->rseq_cs, sizeof(r->rseq_cs));
-	if (r->sud.mode)
-		ptrace(SET_SYSCALL_USER_DISPATCH, worker_tid(t), sizeof(r->sud), &r->sud);
 }
 
 static int save_thread(struct inject *t)
@@ -174,8 +151,8 @@ static int save_thread(struct inject *t)
 	    ptrace(PTRACE_GETSIGMASK, tid, sizeof(r->sigblk), &r->sigblk))
 		return -errno;
 	r->xstate_len = iov.iov_len;
-	save_hooks(t);
-	remote_way_back(t);
+	hooks_save(t, tid);
+	back_update(t);
 	return 0;
 }
 
@@ -189,7 +166,7 @@ int inject_begin(struct inject *t, struct err *err)
 		return err_set(err, -EINVAL, "process %d is not held", t->pid);
 	if (!choose_worker(t))
 		return err_set(err, -EOPNOTSUPP, "process %d has no thread in 64-bit mode", t->pid);
-	ret = mem_find_syscall(t, err);
+	ret = gadget_find(t, err);
 	if (ret)
 		return ret;
 	if (proc_status(t->pid, worker_tid(t), status, sizeof(status)) <= 0)
@@ -198,9 +175,10 @@ int inject_begin(struct inject *t, struct err *err)
 	if (ret)
 		return ret;
 	r->moved = r->dead = r->caught = r->blocked = false;
-	r->may_run = may_run(t, status);
+	r->signal = choose_signal(t, status);
 	r->runs = can_run(t);
 	r->nr_scratch = r->table_max = 0;
+	r->back_len = 0;
 	ret = save_thread(t);
 	if (ret)
 		return err_set(err, ret, "thread %d of process %d: %s", worker_tid(t), t->pid,
@@ -256,14 +234,16 @@ static int call_back(struct inject *t)
 	return -ESRCH;
 }
 
-/* From regs on to the runner's breakpoint before end; regs are those there. */
-static int run_to_breakpoint(struct inject *t, struct user_regs_struct *regs, uint64_t end)
+/* From regs on until the runner says that it is done; regs are those then. */
+static int run(struct inject *t, struct user_regs_struct *regs)
 {
+	const uint64_t end = t->runner + (arch_runner_back - arch_runner);
 	int64_t deadline = clock_us() + RUN_WAIT;
 	struct stop stop = { 0 };
 	pid_t tid = worker_tid(t);
 	int ret;
 
+	arch_set_sp(regs, t->remote.low);
 	if (send_off(t, regs))
 		return -ESRCH;
 	for (;;) {
@@ -276,7 +256,8 @@ static int run_to_breakpoint(struct inject *t, struct user_regs_struct *regs, ui
 			return ret == -ETIMEDOUT ? call_back(t) : ret;
 		if (stop.kind != STOP_SIGNAL)
 			continue;
-		if (stop.sig == SIGTRAP) {
+		/* One that someone else has sent comes at another place. */
+		if (stop.sig == t->remote.signal) {
 			if (ptrace(PTRACE_GETREGS, tid, 0, regs))
 				return -ESRCH;
 			t->remote.caught = arch_pc(regs) == end;
@@ -292,15 +273,19 @@ static int one_syscall(struct inject *t, long nr, const long args[6], long *resu
 {
 	struct user_regs_struct regs = t->remote.saved;
 	pid_t tid = worker_tid(t);
+	uint64_t sp;
 	int ret;
 
 	if (t->remote.runs) {
 		arch_set_call(&regs, t->runner, nr, args);
-		ret = run_to_breakpoint(t, &regs, t->runner + ARCH_RUN_ONE_END);
-		*result = arch_result(&regs);
+		ret = run(t, &regs);
+		*result = arch_runner_result(&regs);
 		return ret;
 	}
-	arch_set_call(&regs, t->gadget, nr, args);
+	arch_set_call(&regs, t->gadget.call.addr, nr, args);
+	sp = back_on_stack(t);
+	if (sp)
+		arch_set_sp(&regs, sp);
 	if (send_off(t, &regs))
 		return -ESRCH;
 	ret = run_to_syscall_stop(t);
@@ -342,10 +327,13 @@ static int one_by_one(struct inject *t, struct inject_call *v, size_t n)
 	return t->remote.dead ? -ESRCH : 0;
 }
 
+/* In the stack, but for a few where the caller has a place for them. */
 static uint64_t find_table(struct inject *t, size_t n)
 {
 	struct remote *r = &t->remote;
 
+	if (n <= t->journal_max)
+		return t->journal;
 	if (n > r->table_max) {
 		r->table = inject_scratch(t, n * sizeof(struct inject_call));
 		r->table_max = r->table ? n : 0;
@@ -364,13 +352,13 @@ int inject_calls(struct inject *t, struct inject_call *v, size_t n)
 		return -EINVAL;
 	if (r->dead)
 		return -ESRCH;
-	at = r->runs && n > 1 ? find_table(t, n) : 0;
+	at = r->runs && (n > 1 || t->journal_max) ? find_table(t, n) : 0;
 	if (!at)
 		return one_by_one(t, v, n);
 	arch_set_run(&regs, t->runner, at, n);
 	ret = inject_write(t, at, v, n * sizeof(*v));
 	if (!ret)
-		ret = run_to_breakpoint(t, &regs, t->runner + (arch_runner_back - arch_runner));
+		ret = run(t, &regs);
 	if (ret == -ESRCH)
 		return (int)gone(t);
 	return ret ? ret : inject_read(t, at, v, n * sizeof(*v));
@@ -382,63 +370,15 @@ void inject_use_runner(struct inject *t, uint64_t addr)
 	if (!t->remote.active)
 		return;
 	t->remote.runs = can_run(t);
-	remote_way_back(t);
-	if (block_signals(t))
+	back_update(t);
+	if (t->remote.blocked && block_signals(t))
 		t->remote.runs = false;
 }
 
-/* Is it memory that the program itself may write?  mem would write to any. */
-static void *borrow(pid_t tid, uint64_t addr, size_t len)
+void inject_use_journal(struct inject *t, uint64_t addr, size_t n)
 {
-	struct iovec there = { (void *)addr, len };
-	struct iovec here = { malloc(len), len };
-
-	if (here.iov_base && process_vm_readv(tid, &here, 1, &there, 1, 0) == (ssize_t)len &&
-	    process_vm_writev(tid, &here, 1, &there, 1, 0) == (ssize_t)len)
-		return here.iov_base;
-	free(here.iov_base);
-	return NULL;
-}
-
-uint64_t inject_scratch(struct inject *t, size_t len)
-{
-	struct remote *r = &t->remote;
-	struct scratch *s = &r->scratch[r->nr_scratch];
-	long mapped;
-
-	if (!r->active || r->dead || r->nr_scratch == SCRATCH_MAX || !len)
-		return 0;
-	s->len = len;
-	s->addr = (r->low - len) & ~15ull;
-	s->saved = s->addr < r->low ? borrow(worker_tid(t), s->addr, r->low - s->addr) : NULL;
-	if (s->saved) {
-		s->len = r->low - s->addr;
-		r->low = s->addr;
-		r->nr_scratch++;
-		return s->addr;
-	}
-	mapped = inject_syscall(t, SYS_mmap, 0, len, PROT_READ | PROT_WRITE,
-	                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (mapped < 0 && mapped > -4096)
-		return 0;
-	s->addr = mapped;
-	r->nr_scratch++;
-	return s->addr;
-}
-
-static void return_scratch(struct inject *t)
-{
-	struct remote *r = &t->remote;
-
-	while (r->nr_scratch) {
-		struct scratch *s = &r->scratch[--r->nr_scratch];
-
-		if (s->saved)
-			inject_write(t, s->addr, s->saved, s->len);
-		else
-			inject_syscall(t, SYS_munmap, s->addr, s->len, 0, 0, 0, 0);
-		free(s->saved);
-	}
+	t->journal = addr;
+	t->journal_max = n;
 }
 
 /* From wherever the calls left it into an event stop, short of user mode. */
@@ -468,11 +408,12 @@ static int restore_thread(struct inject *t)
 
 	if (r->moved && !r->caught && back_to_event_stop(t))
 		return -ESRCH;
+	hooks_restore_early(t);
 	if (ptrace(PTRACE_SETREGSET, tid, NT_X86_XSTATE, &iov) ||
 	    ptrace(PTRACE_SETSIGMASK, tid, sizeof(r->sigblk), &r->sigblk) ||
 	    ptrace(PTRACE_SETREGS, tid, 0, &r->saved))
 		return -ESRCH;
-	restore_hooks(t);
+	hooks_restore_late(t, tid);
 	ptrace(PTRACE_SETOPTIONS, tid, 0, PTRACE_O_TRACESYSGOOD);
 	return 0;
 }
@@ -483,10 +424,12 @@ void inject_end(struct inject *t)
 
 	if (!r->active)
 		return;
-	return_scratch(t);
+	scratch_unmap(t);
 	if (r->dead || restore_thread(t)) {
 		t->threads[r->worker].state = THREAD_DYING;
 		t->nr_held--;
 	}
+	/* Not before: the way back is there. */
+	scratch_return(t);
 	r->active = false;
 }

@@ -35,13 +35,17 @@ static void classify(const siginfo_t *si, struct stop *stop)
 	}
 }
 
-/* A stop of the thread, if there is one: the usual case, one call. */
+/*
+ * A stop of the thread, if there is one: the usual case, one call.  It stays to be
+ * waited for: a signal that was taken would be lost, should we be killed before we
+ * hand it on.
+ */
 static bool take_stop(pid_t tid, struct stop *stop)
 {
 	siginfo_t si = { 0 };
 
 	stop->kind = STOP_NONE;
-	if (waitid(P_PID, tid, &si, WSTOPPED | __WALL | WNOHANG) || !si.si_pid)
+	if (waitid(P_PID, tid, &si, WSTOPPED | __WALL | WNOHANG | WNOWAIT) || !si.si_pid)
 		return false;
 	classify(&si, stop);
 	return true;

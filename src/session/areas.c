@@ -31,7 +31,6 @@ int target_image(struct target *t, struct err *err)
 	memcpy(t->image, agent_image, agent_size());
 	memcpy(t->image + at, runner, runner_len);
 	t->own.runner = at;
-	t->own.runner_len = runner_len;
 	return 0;
 }
 

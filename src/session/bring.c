@@ -91,33 +91,6 @@ static int open_masks(struct target *t, struct err *err)
 	return 0;
 }
 
-/* glibc's and musl's signal return: mov $15,%rax ; syscall. */
-static uint64_t find_restorer(struct target *t)
-{
-	static const unsigned char code[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
-	size_t i;
-
-	for (i = 0; i < sym_nr_maps(t->sym); i++) {
-		const struct sym_map *m = sym_map_at(t->sym, i);
-		unsigned char *buf, *at;
-		uint64_t len = m->end - m->start, found;
-
-		if (!m->x || !m->module || len > (16u << 20))
-			continue;
-		buf = malloc(len);
-		if (!buf)
-			return 0;
-		at = inject_read(t->inject, m->start, buf, len)
-		             ? NULL
-		             : memmem(buf, len, code, sizeof(code));
-		found = at ? m->start + (at - buf) : 0;
-		free(buf);
-		if (found)
-			return found;
-	}
-	return 0;
-}
-
 /* The signals that are ours, in their order. */
 static unsigned int our_signals(int sig[UKP_NR_SIGNALS])
 {
@@ -262,7 +235,7 @@ int target_prepare(struct target *t, struct err *err)
 	/* In only while definitions wait (pending.c). */
 	for (p = t->internal; p; p = p->next_mine)
 		p->enabled = p->id != AGENT_LOADER_HIT;
-	t->own.restorer = find_restorer(t);
+	t->own.restorer = inject_restorer(t->inject);
 	return ret;
 }
 

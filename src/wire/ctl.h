@@ -109,7 +109,6 @@ struct ukp_ctl {
 	uint32_t runner; /* offset from text of what makes system calls for us */
 	uint64_t taken;  /* bit n-1: disposition of signal n is ours */
 	struct ukp_mapping mapping[UKP_NR_MAPPINGS];
-	uint32_t runner_len;
 	/* Libraries that come and go, agent/in/loader.c. */
 	uint32_t loader;    /* UKP_LOADER_* */
 	uint32_t load_seq;  /* counts them; a futex of the broker's */

@@ -19,13 +19,6 @@ const uint8_t arch_syscall_insn[2] = { 0x0f, 0x05 };
 const uint16_t arch_elf_machine = EM_X86_64;
 const uint8_t arch_trap_insn[] = { 0xcc };
 
-long arch_find_syscall(const uint8_t *buf, size_t len)
-{
-	const uint8_t *p = memmem(buf, len, arch_syscall_insn, sizeof(arch_syscall_insn));
-
-	return p ? p - buf : -1;
-}
-
 /*
  * Workers of io_uring and vhost are threads of the process without a user
  * mode: their ip and sp are 0.  A thread may also stand in 32-bit code.
@@ -71,18 +64,21 @@ void arch_set_run(struct user_regs_struct *regs, uint64_t code, uint64_t table, 
 	regs->r12 = n;
 }
 
-void arch_set_way_back(struct arch_way_back *w, const struct user_regs_struct *regs, uint64_t mask)
+void arch_set_sp(struct user_regs_struct *regs, uint64_t sp)
 {
-	struct user_regs_struct r = *regs;
+	regs->rsp = sp;
+	regs->rbp = sp;
+}
 
-	if (arch_restarts(regs)) {
-		r.rip -= SYSCALL_LEN;
-		r.rax = -(long)regs->rax == ERESTART_RESTARTBLOCK ? SYS_restart_syscall
-		                                                  : regs->orig_rax;
-	}
+void arch_set_way_back(struct arch_way_back *w, const struct user_regs_struct *regs)
+{
 	_Static_assert(offsetof(struct user_regs_struct, fs_base) == sizeof(w->reg), "up to ss");
-	w->mask = mask;
-	memcpy(w->reg, &r, sizeof(w->reg));
+	memcpy(w->reg, regs, sizeof(w->reg));
+}
+
+long arch_runner_result(const struct user_regs_struct *regs)
+{
+	return regs->rbx;
 }
 
 long arch_result(const struct user_regs_struct *regs)
@@ -107,6 +103,15 @@ bool arch_restarts(const struct user_regs_struct *regs)
 		return true;
 	}
 	return false;
+}
+
+void arch_rewind(struct user_regs_struct *regs, bool anew)
+{
+	if (!arch_restarts(regs))
+		return;
+	regs->rip -= SYSCALL_LEN;
+	regs->rax = -(long)regs->rax == ERESTART_RESTARTBLOCK && !anew ? SYS_restart_syscall
+	                                                               : regs->orig_rax;
 }
 
 /*

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Code that makes system calls, for whoever puts it into the target.  It ends
- * in a breakpoint, at which its tracer finds it: one stop for any number of
+ * Code that makes system calls, for whoever puts it into the target.  It ends with
+ * a signal to itself, at which its tracer finds it: one stop for any number of
  * calls.  Position-independent; no stack is used.
  *
  *	arch_runner			one call, as the registers have it
  *	arch_runner + ARCH_RUN_MANY	rbx: struct inject_call, r12: how many
  *
- * Should the tracer be killed meanwhile, the breakpoint is the target's.  Where a
- * handler of SIGTRAP there goes on behind it, the thread finds its way back: its
- * mask and its registers lie at the end.
+ * The signal is one that does nothing in this program.  So should the tracer be
+ * killed meanwhile, the thread goes on behind it, and finds its way back: its mask
+ * and its registers lie at the end.
  */
 #include "inject/arch.h"
 
 #define REG(n) (arch_runner_data + 8 * (1 + n)) /* of struct user_regs_struct */
+#define SIGNAL (arch_runner_data + 8 * 22)
+#define SUD(n) (arch_runner_data + 8 * (23 + n))
 
 	.section .rodata, "a", @progbits
 	.balign	16
@@ -21,8 +23,8 @@
 	.hidden	arch_runner, arch_runner_back, arch_runner_data, arch_runner_end
 arch_runner:
 	syscall
-	int3
-	.byte	0xeb, arch_runner_back - 1f	/* jmp, the short one */
+	mov	%rax, %rbx
+	.byte	0xeb, done - 1f		/* jmp, the short one */
 	.if	. - arch_runner - ARCH_RUN_MANY
 	.error	"ARCH_RUN_MANY"
 	.endif
@@ -38,7 +40,17 @@ arch_runner:
 	add	$64, %rbx
 	dec	%r12
 	jnz	1b
-	int3
+done:
+	mov	$39, %eax		/* getpid */
+	syscall
+	mov	%eax, %r12d
+	mov	$186, %eax		/* gettid */
+	syscall
+	mov	%r12d, %edi
+	mov	%eax, %esi
+	mov	SIGNAL(%rip), %edx
+	mov	$234, %eax		/* tgkill */
+	syscall
 arch_runner_back:
 	mov	$14, %eax		/* rt_sigprocmask */
 	mov	$2, %edi		/* SIG_SETMASK */
@@ -46,7 +58,16 @@ arch_runner_back:
 	xor	%edx, %edx
 	mov	$8, %r10d
 	syscall
-	mov	REG(19)(%rip), %rsp
+	mov	SUD(0)(%rip), %rsi
+	test	%esi, %esi
+	jz	2f
+	mov	$157, %eax		/* prctl */
+	mov	$59, %edi		/* PR_SET_SYSCALL_USER_DISPATCH */
+	mov	SUD(1)(%rip), %rdx
+	mov	SUD(2)(%rip), %r10
+	mov	SUD(3)(%rip), %r8
+	syscall
+2:	mov	REG(19)(%rip), %rsp
 	lea	-ARCH_RED_ZONE(%rsp), %rsp
 	push	REG(20)(%rip)		/* ss, sp, flags, cs, ip for iretq */
 	push	REG(19)(%rip)
@@ -71,7 +92,7 @@ arch_runner_back:
 	iretq
 	.balign	8
 arch_runner_data:			/* struct arch_way_back */
-	.skip	8 * (1 + 21)
+	.skip	8 * (1 + 21 + 1 + 4)
 arch_runner_end:
 
 	.section .note.GNU-stack, "", @progbits

@@ -240,6 +240,12 @@ static inline int use_runner(void **state)
 	return 0;
 }
 
+static inline int use_instruction(void **state)
+{
+	with_runner = false;
+	return 0;
+}
+
 static inline void bring_runner(struct inject *t)
 {
 	size_t len;

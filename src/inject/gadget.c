@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Code of the target's that calls are made with while there is none of ours: a
+ * syscall instruction, and what leads from behind it to the kernel's sigreturn.
+ */
+#include "inject/internal.h"
+#include "inject/arch.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PIECE 65536
+#define SCAN_MAX (16ull << 20) /* of one mapping */
+
+struct scan {
+	struct inject *t;
+	struct gadgets *g;
+	uint8_t *buf;
+};
+
+static bool still_there(struct inject *t, const struct arch_gadget *g)
+{
+	uint8_t now[ARCH_GADGET_MAX];
+
+	return g->addr && !inject_read(t, g->addr, now, g->len) && !memcmp(now, g->code, g->len);
+}
+
+static bool complete(const struct gadgets *g)
+{
+	return g->call.kind == GADGET_CALL && g->back.kind == GADGET_SIGRETURN;
+}
+
+/* The first of each kind, and the better kind. */
+static void look(struct scan *s, uint64_t at, size_t len)
+{
+	struct gadgets *g = s->g;
+
+	if (g->call.kind != GADGET_CALL)
+		arch_find_call(&g->call, s->buf, len, at);
+	if (g->back.kind != GADGET_SIGRETURN)
+		arch_find_back(&g->back, s->buf, len, at);
+}
+
+/* Pieces overlap, so that nothing is cut in two. */
+static void scan(struct scan *s, uint64_t start, uint64_t end)
+{
+	uint64_t at = start, len;
+
+	for (; at < end && at - start < SCAN_MAX && !complete(s->g); at += len) {
+		len = end - at < PIECE ? end - at : PIECE;
+		if (inject_read(s->t, at, s->buf, len))
+			return;
+		look(s, at, len);
+		if (at + len < end)
+			len -= ARCH_GADGET_MAX;
+	}
+}
+
+/* One line of maps: is it text that can hold the instruction? */
+static bool is_text(const char *line, bool vdso, uint64_t *start, uint64_t *end)
+{
+	char perms[8], name[256] = "";
+
+	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %*s %*s %*s %255s", start, end, perms, name) <
+	    3)
+		return false;
+	if (vdso)
+		return !strcmp(name, "[vdso]");
+	/* Not an agent's, which may go. */
+	return perms[2] == 'x' && perms[3] == 'p' && name[0] == '/' &&
+	       strncmp(name, "/memfd:", 7) != 0;
+}
+
+/* False: there are no mappings any more. */
+static bool scan_all(struct scan *s, FILE *f)
+{
+	char line[4400];
+	uint64_t start, end;
+	bool any = false;
+	int pass;
+
+	for (pass = 0; pass < 2 && !complete(s->g); pass++) {
+		rewind(f);
+		while (!complete(s->g) && fgets(line, sizeof(line), f)) {
+			any = true;
+			if (is_text(line, !pass, &start, &end))
+				scan(s, start, end);
+		}
+	}
+	return any;
+}
+
+int gadget_find(struct inject *t, struct err *err)
+{
+	struct gadgets *g = &t->gadget;
+	struct scan s = { .t = t, .g = g };
+	char path[64];
+	bool any;
+	FILE *f;
+
+	if (still_there(t, &g->call) && (!g->back.kind || still_there(t, &g->back)))
+		return 0;
+	memset(g, 0, sizeof(*g));
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/maps", t->pid, proc_live_tid(t->pid));
+	f = fopen(path, "re");
+	if (!f)
+		return err_set(err, -ESRCH, "process %d has ended", t->pid);
+	s.buf = malloc(PIECE);
+	any = !s.buf || scan_all(&s, f);
+	free(s.buf);
+	fclose(f);
+	if (!any) /* killed */
+		return err_set(err, -ESRCH, "process %d has ended", t->pid);
+	return g->call.kind ? 0
+	                    : err_set(err, -ENOEXEC,
+	                              "process %d has no syscall instruction in its text", t->pid);
+}
+
+uint64_t inject_restorer(const struct inject *t)
+{
+	return t->gadget.back.kind == GADGET_SIGRETURN ? t->gadget.back.addr : 0;
+}
