@@ -73,23 +73,26 @@ static bool is_text(const char *line, bool vdso, uint64_t *start, uint64_t *end)
 	       strncmp(name, "/memfd:", 7) != 0;
 }
 
-/* False: there are no mappings any more. */
-static bool scan_all(struct scan *s, FILE *f)
+static bool any_left(FILE *f)
+{
+	char line[4400];
+
+	rewind(f);
+	return fgets(line, sizeof(line), f);
+}
+
+static void scan_all(struct scan *s, FILE *f)
 {
 	char line[4400];
 	uint64_t start, end;
-	bool any = false;
 	int pass;
 
 	for (pass = 0; pass < 2 && !complete(s->g); pass++) {
 		rewind(f);
-		while (!complete(s->g) && fgets(line, sizeof(line), f)) {
-			any = true;
+		while (!complete(s->g) && fgets(line, sizeof(line), f))
 			if (is_text(line, !pass, &start, &end))
 				scan(s, start, end);
-		}
 	}
-	return any;
 }
 
 int gadget_find(struct inject *t, struct err *err)
@@ -108,10 +111,13 @@ int gadget_find(struct inject *t, struct err *err)
 	if (!f)
 		return err_set(err, -ESRCH, "process %d has ended", t->pid);
 	s.buf = malloc(PIECE);
-	any = !s.buf || scan_all(&s, f);
+	if (s.buf)
+		scan_all(&s, f);
 	free(s.buf);
+	/* Who was killed while we read has no memory, and then no mappings either. */
+	any = g->call.kind || any_left(f);
 	fclose(f);
-	if (!any) /* killed */
+	if (!any)
 		return err_set(err, -ESRCH, "process %d has ended", t->pid);
 	return g->call.kind ? 0
 	                    : err_set(err, -ENOEXEC,
