@@ -44,8 +44,8 @@ cleanup()
 	[ $status != 0 ] || [ $SKIPS != 0 ] || echo "ok $NAME_OF_TEST"
 	# The traces first: their brokers take the probes out.
 	for p in "${PIDS[@]}"; do
-		ours "$p" && kill -9 "$p" 2>>/dev/null
-	done
+		ours "$p" && kill -9 "$p"
+	done 2>>/dev/null
 	wait 2>>/dev/null
 	rm -rf "$T"
 }
