@@ -174,8 +174,9 @@ static int drop_client(struct broker *b, struct client *c, struct err *err)
 		else
 			ret = chan_close(c->chan, err);
 		pending_settle(b->target);
+		/* Who only had a look has changed nothing: jumps don't wait for that. */
+		optimize_later(b, OPTIMIZE_MS);
 	}
-	optimize_later(b, OPTIMIZE_MS);
 	close(c->fd);
 	free(c);
 	/* Launched and given up: the command never ran a step, it ends here. */
