@@ -147,6 +147,12 @@ const char *ukp_session_pending(struct ukp_session *s);
 int ukp_session_set_budget(struct ukp_session *s, double share);
 const char *ukp_session_dropped(struct ukp_session *s);
 /*
+ * Where a breakpoint would kill (what libc runs with all signals blocked, or may),
+ * a probe is a jump or nothing.  A start waits for these jumps, some seconds at
+ * most; so many of its places still wait for theirs, and are not probed before.
+ */
+unsigned int ukp_session_waiting(const struct ukp_session *s);
+/*
  * Add a definition of which hits are counted by place, in the target, and
  * nothing is recorded: p, f or r without arguments, of one place or many.  Of
  * returns, ukp_session_counts() has the calls as hits, those that returned as

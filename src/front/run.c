@@ -165,6 +165,10 @@ int run_start(struct run *r, const struct options *o)
 	r->asked = o->budget > 0 ? r->started : 0;
 	say_refused(r->s);
 	say_pending(r->s, "waiting");
+	if (ukp_session_waiting(r->s))
+		complain("%u places wait for their jumps, and are not probed before: 'ukprobe list "
+		         "-p %d' says which",
+		         ukp_session_waiting(r->s), ukp_session_pid(r->s));
 	if (o->for_ns)
 		r->deadline = r->started + o->for_ns;
 	signals_set(false);

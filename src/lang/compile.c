@@ -149,6 +149,27 @@ static int fill(const struct lang_def *def, struct sym_proc *proc, struct entry 
 	return 0;
 }
 
+static bool step_reads_memory(const struct ukp_fetch *s)
+{
+	return s->op == UKP_FETCH_STACK || s->op == UKP_FETCH_DEREF || s->op == UKP_FETCH_ST_MEM ||
+	       s->op == UKP_FETCH_ST_STRING;
+}
+
+bool lang_reads_memory(const struct lang_def *def)
+{
+	for (unsigned int i = 0; i < def->nr_args; i++) {
+		const struct lang_arg *arg = &def->args[i];
+
+		/* Of the others the caller has put them on the stack. */
+		if (arg->nth > LANG_REG_ARGS)
+			return true;
+		for (unsigned int k = 0; k < arg->nr_steps; k++)
+			if (step_reads_memory(&arg->steps[k]))
+				return true;
+	}
+	return false;
+}
+
 static int compile(const struct lang_def *def, struct sym_proc *proc, bool nowhere,
                    struct ukp_event **ev, struct lang_field **fields, struct err *err)
 {

@@ -108,6 +108,9 @@ int lang_compile(const struct lang_def *def, struct sym_proc *proc, struct ukp_e
 /* The fields alone, of what isn't there to be looked up yet. */
 int lang_fields(const struct lang_def *def, struct lang_field **fields, struct err *err);
 
+/* Do its arguments read anything but registers? */
+bool lang_reads_memory(const struct lang_def *def);
+
 /* The definition as the kernel shows it: p:GRP/EV SYM+OFF name=expr...; malloc'ed. */
 char *lang_show(const struct lang_def *def);
 

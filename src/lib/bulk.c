@@ -51,7 +51,8 @@ bool *bulk_check(struct sym_proc *sym, struct kprobe *const *kps, size_t n, bool
 	}
 	nr = places_of(sym, kps, n, v);
 	for (i = 0; i < nr; i++)
-		fine[v[i].index] = !name_denied_here(sym, v[i].addr) && !survey_check(s, v[i].addr);
+		fine[v[i].index] =
+			!name_denied_here(sym, v[i].addr) && !survey_check(s, v[i].addr, NULL);
 	survey_close(s);
 	free(v);
 	return fine;

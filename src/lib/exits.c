@@ -55,11 +55,11 @@ static const char *refused_at(struct sym_proc *sym, struct survey *survey, uint6
 	const char *why = name_denied_here(sym, addr);
 
 	if (why || survey)
-		return why ? why : survey_check(survey, addr);
+		return why ? why : survey_check(survey, addr, NULL);
 	why = name_denied(sym, addr);
 	if (why)
 		return why;
-	return place_check(sym, addr, false, -1, &err) ? err.text : NULL;
+	return place_check(sym, addr, false, NULL, -1, &err) ? err.text : NULL;
 }
 
 static int take_exits(struct sym_proc *sym, struct survey *survey, const struct plan_exits *exits,

@@ -59,10 +59,10 @@ static const char *refusal(struct gathering *t, struct found *f)
 	const char *why = name_denied_here(t->sym, f->addr), *must = NULL;
 
 	if (!why && t->returns)
-		must = survey_check(t->returns, f->addr);
+		must = survey_check(t->returns, f->addr, NULL);
 	/* What return probes may have, others may, too. */
 	if (!why && (must || !t->returns))
-		why = survey_check(t->entries, f->addr);
+		why = survey_check(t->entries, f->addr, NULL);
 	if (!why && t->returns &&
 	    exits_choose(t->sym, f->addr, t->flags, must, t->entries, &f->how, &err))
 		why = err.text;

@@ -115,7 +115,7 @@ static int plant(struct kprobe *p, struct sym_proc *sym, uint64_t addr, bool che
 	struct lib_site *s = NULL;
 	/* Exit sites leave return addresses alone. */
 	bool changes = p->ukp_ret && p->ukp_ret->how.by != PLAN_BY_EXIT;
-	int ret = checked ? 0 : place_check(sym, addr, changes, -1, err);
+	int ret = checked ? 0 : place_check(sym, addr, changes, NULL, -1, err);
 
 	if (!ret)
 		ret = kprobe_check_memory(sym, addr, err);

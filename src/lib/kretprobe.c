@@ -75,10 +75,10 @@ static int check(struct kretprobe *rp, struct sym_proc *sym, bool checked, struc
 	s = site_find(addr);
 	if (s && site_has(s, &rp->kp))
 		return err_set(err, -EINVAL, "the probe is registered already");
-	denied = checked ? NULL : deny_check(sym, addr, false);
+	denied = checked ? NULL : deny_check(sym, addr, false, NULL);
 	if (denied)
 		return kprobe_refuse(&rp->kp, addr, denied, err);
-	denied = checked ? NULL : deny_check(sym, addr, true);
+	denied = checked ? NULL : deny_check(sym, addr, true, NULL);
 	ret = exits_choose(sym, addr, rp->kp.flags, denied, NULL, how, &why);
 	if (ret)
 		return ret == -EINVAL ? kprobe_refuse(&rp->kp, addr, why.text, err)

@@ -240,7 +240,7 @@ const char *name_denied(struct sym_proc *sym, uint64_t addr)
 {
 	const char *why = name_denied_here(sym, addr);
 
-	return why ? why : deny_check(sym, addr, false);
+	return why ? why : deny_check(sym, addr, false, NULL);
 }
 
 static int list(uint64_t start, uint64_t end)

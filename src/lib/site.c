@@ -449,7 +449,7 @@ int site_plant_internal(struct err *err)
 		for (j = 0; j < n && j < 8 && !ret; j++)
 			/* Where it can't be probed we do without: the program runs as before. */
 			if (s[j].func && !s[j].ifunc &&
-			    !place_check(sym, s[j].addr, false, -1, &ignored))
+			    !place_check(sym, s[j].addr, false, NULL, -1, &ignored))
 				ret = plant_internal(s[j].addr, wants[i].fn, err);
 	}
 	return ret;

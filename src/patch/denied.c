@@ -20,10 +20,13 @@ struct ranges {
 
 struct denied {
 	struct sym_proc *sym;
-	bool nameless;         /* refuse what has no public name */
+	bool ret;
+	const char *nameless;  /* against what has no public name; NULL */
+	bool nameless_trap;    /* and that is only against breakpoints */
 	const char *all;       /* why nothing can be probed; NULL */
 	struct ranges inplace; /* these reasons come first */
 	struct ranges by_name;
+	struct ranges trap; /* against breakpoints: after all others */
 };
 
 static int add_range(void *arg, uint64_t start, uint64_t end, const char *why)
@@ -54,8 +57,8 @@ static int add_entry(struct denied *d, struct sym_module *m, const struct deny_e
 	if (e->kind == DENY_RETURN && !ret)
 		return 0;
 	for (i = 0; i < n && !err; i++)
-		err = add_range(&d->by_name, s[i].addr + (e->kind == DENY_BODY),
-		                s[i].addr + s[i].size, e->why);
+		err = add_range(deny_is_of_traps(e) ? &d->trap : &d->by_name,
+		                s[i].addr + deny_but_entry(e), s[i].addr + s[i].size, e->why);
 	return err;
 }
 
@@ -107,10 +110,12 @@ int denied_open(struct denied **ret_d, struct sym_proc *sym, struct sym_module *
 	if (!d)
 		return -ENOMEM;
 	d->sym = sym;
+	d->ret = ret;
 	d->all = ret ? deny_module(sym, m) : NULL;
 	err = inplace_ranges(sym, m, add_range, &d->inplace);
 	if (!err && deny_is_libc(sym, m)) {
-		d->nameless = !sym_module_is_exe(m);
+		if (!sym_module_is_exe(m))
+			d->nameless = deny_nameless(sym, m, &d->nameless_trap);
 		for (e = deny_list(); e->name && !err; e++)
 			err = add_entry(d, m, e, ret);
 	}
@@ -121,20 +126,34 @@ int denied_open(struct denied **ret_d, struct sym_proc *sym, struct sym_module *
 	}
 	sort(&d->inplace);
 	sort(&d->by_name);
+	sort(&d->trap);
 	return 0;
 }
 
-const char *denied_at(const struct denied *d, uint64_t addr)
+static const char *check(const struct denied *d, uint64_t addr, bool *trap)
 {
 	const char *why = d->all ? d->all : find(&d->inplace, addr);
 	struct sym_symbol s;
 	uint64_t off;
 
+	*trap = false;
 	if (why)
 		return why;
-	if (d->nameless && (!sym_resolve(d->sym, addr, &s, &off) || !s.global))
-		return deny_nameless;
-	return find(&d->by_name, addr);
+	if (d->nameless && (!sym_resolve(d->sym, addr, &s, &off) || !s.global)) {
+		*trap = d->nameless_trap;
+		return d->nameless;
+	}
+	why = find(&d->by_name, addr);
+	*trap = !why;
+	return why ? why : find(&d->trap, addr);
+}
+
+const char *denied_at(const struct denied *d, uint64_t addr, const char **jump_only)
+{
+	bool trap;
+	const char *why = check(d, addr, &trap);
+
+	return deny_split(why, trap, d->ret, jump_only);
 }
 
 void denied_close(struct denied *d)
@@ -142,6 +161,7 @@ void denied_close(struct denied *d)
 	if (d) {
 		free(d->inplace.range);
 		free(d->by_name.range);
+		free(d->trap.range);
 	}
 	free(d);
 }

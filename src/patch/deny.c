@@ -3,6 +3,7 @@
  * What libc does with all signals blocked, or with our handler taken away, kills
  * the process at an int3: the child of posix_spawn on its way to execve, fork,
  * thread creation, raise.
+ * A jump needs no signal, so it may stand there.
  * The names are glibc's and musl's public ones; an address is compared with
  * what they stand for in the module that is libc.
  *
@@ -21,87 +22,94 @@ static const char spawned[] =
 	"the child of posix_spawn runs it when it has taken its handlers away, and "
 	"a breakpoint kills";
 static const char twice[] = "it returns twice or changes stacks: its return address must stay";
-const char deny_nameless[] = "it is no function that others may call: it may be one of those "
-			     "that libc runs with all signals blocked, where a "
-			     "breakpoint kills";
+static const char nameless[] = "it is no function that others may call: it may be one of those "
+			       "that libc runs with all signals blocked, where a "
+			       "breakpoint kills";
+static const char nameless_musl[] =
+	"it is no function that others may call: it may be one of those "
+	"that musl runs with all signals blocked or without a stack";
+static const char stackless[] = "it has given its stack back";
+static const char no_return[] =
+	"it may run with all signals blocked, on the way to another program: "
+	"it can be probed by a jump, but its returns cannot";
 static const char reads[] = "it looks at its own return address";
 
-#define MUSL(name, why)                         \
-	{                                       \
-		name, DENY_ALL, why, true, NULL \
+#define MUSL(name, why)                          \
+	{                                        \
+		name, DENY_TRAP, why, true, NULL \
 	}
 
 static const struct deny_entry list[] = {
-	{ "execve", DENY_ALL, blocked, false, NULL },
-	{ "execveat", DENY_ALL, blocked, false, NULL },
-	{ "fexecve", DENY_ALL, blocked, false, NULL },
-	{ "execv", DENY_ALL, blocked, false, NULL },
-	{ "execvp", DENY_ALL, blocked, false, NULL },
-	{ "execvpe", DENY_ALL, blocked, false, NULL },
-	{ "__execvpex", DENY_ALL, blocked, false, NULL },
-	{ "sigprocmask", DENY_ALL, blocked, false, NULL },
-	{ "pthread_sigmask", DENY_ALL, blocked, false, NULL },
-	{ "dup2", DENY_ALL, blocked, false, NULL },
-	{ "chdir", DENY_ALL, blocked, false, NULL },
-	{ "fchdir", DENY_ALL, blocked, false, NULL },
-	{ "setsid", DENY_ALL, blocked, false, NULL },
-	{ "setpgid", DENY_ALL, blocked, false, NULL },
-	{ "tcsetpgrp", DENY_ALL, blocked, false, NULL },
-	{ "sched_setparam", DENY_ALL, blocked, false, NULL },
-	{ "sched_setscheduler", DENY_ALL, blocked, false, NULL },
-	{ "closefrom", DENY_ALL, blocked, false, NULL },
-	{ "close_range", DENY_ALL, blocked, false, NULL },
-	{ "_exit", DENY_ALL, blocked, false, NULL },
-	{ "_Exit", DENY_ALL, blocked, false, NULL },
-	{ "clone", DENY_ALL, blocked, false, NULL },
-	{ "__clone", DENY_ALL, blocked, false, NULL },
-	{ "__clone3", DENY_ALL, blocked, false, NULL },
-	{ "__clone_internal", DENY_ALL, blocked, false, NULL },
-	{ "getuid", DENY_ALL, blocked, false, NULL },
-	{ "getgid", DENY_ALL, blocked, false, NULL },
-	{ "getpid", DENY_ALL, blocked, false, NULL },
-	{ "getpagesize", DENY_ALL, blocked, false, NULL },
-	{ "wait4", DENY_ALL, blocked, false, NULL },
-	{ "waitpid", DENY_ALL, blocked, false, NULL },
-	{ "sigtimedwait", DENY_ALL, blocked, false, NULL },
-	{ "sigwaitinfo", DENY_ALL, blocked, false, NULL },
-	{ "sigwait", DENY_ALL, blocked, false, NULL },
-	{ "madvise", DENY_ALL, blocked, false, NULL },
-	{ "munmap", DENY_ALL, blocked, false, NULL },
-	{ "__close_nocancel", DENY_ALL, blocked, false, NULL },
-	{ "__open_nocancel", DENY_ALL, blocked, false, NULL },
-	{ "__open64_nocancel", DENY_ALL, blocked, false, NULL },
-	{ "__libc_sigaction", DENY_ALL, blocked, false, NULL },
-	{ "__ctype_init", DENY_ALL, blocked, false, NULL },
-	{ "__call_tls_dtors", DENY_ALL, blocked, false, NULL },
-	{ "__lll_lock_wait_private", DENY_ALL, blocked, false, NULL },
-	{ "__lll_lock_wake_private", DENY_ALL, blocked, false, NULL },
-	{ "_dl_allocate_tls_init", DENY_ALL, blocked, false, NULL },
-	{ "start_thread", DENY_ALL, blocked, false, NULL },
-	{ "__spawni_child", DENY_ALL, blocked, false, NULL },
-	{ "setjmp", DENY_ALL, blocked, false, NULL },
-	{ "_setjmp", DENY_ALL, blocked, false, NULL },
-	{ "__sigsetjmp", DENY_ALL, blocked, false, NULL },
-	{ "sigsetjmp", DENY_ALL, blocked, false, NULL },
-	{ "getenv", DENY_ALL, spawned, false, NULL },
-	{ "__libc_alloca_cutoff", DENY_ALL, spawned, false, NULL },
-	{ "fcntl", DENY_ALL, spawned, false, NULL },   /* to keep a descriptor open */
-	{ "getpgid", DENY_ALL, spawned, false, NULL }, /* to set a terminal's group, with ioctl */
-	{ "ioctl", DENY_ALL, spawned, false, NULL },
-	{ "getrlimit", DENY_ALL, spawned, false, NULL }, /* before it closes something */
-	{ "pthread_create", DENY_BODY, partly, false, NULL },
-	{ "posix_spawn", DENY_BODY, partly, false, NULL },
-	{ "posix_spawnp", DENY_BODY, partly, false, NULL },
-	{ "__spawni", DENY_BODY, partly, false, NULL },
-	{ "__spawnix", DENY_BODY, partly, false, NULL },
-	{ "fork", DENY_BODY, partly, false, NULL },
-	{ "_Fork", DENY_BODY, partly, false, NULL },
-	{ "raise", DENY_BODY, partly, false, NULL },
-	{ "gsignal", DENY_BODY, partly, false, NULL },
-	{ "pthread_kill", DENY_BODY, partly, false, NULL },
-	{ "__pthread_kill_implementation", DENY_BODY, partly, false, NULL },
-	{ "abort", DENY_BODY, partly, false, NULL },
-	{ "pthread_exit", DENY_BODY, partly, false, NULL },
+	{ "execve", DENY_TRAP, blocked, false, NULL },
+	{ "execveat", DENY_TRAP, blocked, false, NULL },
+	{ "fexecve", DENY_TRAP, blocked, false, NULL },
+	{ "execv", DENY_TRAP, blocked, false, NULL },
+	{ "execvp", DENY_TRAP, blocked, false, NULL },
+	{ "execvpe", DENY_TRAP, blocked, false, NULL },
+	{ "__execvpex", DENY_TRAP, blocked, false, NULL },
+	{ "sigprocmask", DENY_TRAP, blocked, false, NULL },
+	{ "pthread_sigmask", DENY_TRAP, blocked, false, NULL },
+	{ "dup2", DENY_TRAP, blocked, false, NULL },
+	{ "chdir", DENY_TRAP, blocked, false, NULL },
+	{ "fchdir", DENY_TRAP, blocked, false, NULL },
+	{ "setsid", DENY_TRAP, blocked, false, NULL },
+	{ "setpgid", DENY_TRAP, blocked, false, NULL },
+	{ "tcsetpgrp", DENY_TRAP, blocked, false, NULL },
+	{ "sched_setparam", DENY_TRAP, blocked, false, NULL },
+	{ "sched_setscheduler", DENY_TRAP, blocked, false, NULL },
+	{ "closefrom", DENY_TRAP, blocked, false, NULL },
+	{ "close_range", DENY_TRAP, blocked, false, NULL },
+	{ "_exit", DENY_TRAP, blocked, false, NULL },
+	{ "_Exit", DENY_TRAP, blocked, false, NULL },
+	{ "clone", DENY_TRAP, blocked, false, NULL },
+	{ "__clone", DENY_TRAP, blocked, false, NULL },
+	{ "__clone3", DENY_TRAP, blocked, false, NULL },
+	{ "__clone_internal", DENY_TRAP, blocked, false, NULL },
+	{ "getuid", DENY_TRAP, blocked, false, NULL },
+	{ "getgid", DENY_TRAP, blocked, false, NULL },
+	{ "getpid", DENY_TRAP, blocked, false, NULL },
+	{ "getpagesize", DENY_TRAP, blocked, false, NULL },
+	{ "wait4", DENY_TRAP, blocked, false, NULL },
+	{ "waitpid", DENY_TRAP, blocked, false, NULL },
+	{ "sigtimedwait", DENY_TRAP, blocked, false, NULL },
+	{ "sigwaitinfo", DENY_TRAP, blocked, false, NULL },
+	{ "sigwait", DENY_TRAP, blocked, false, NULL },
+	{ "madvise", DENY_TRAP, blocked, false, NULL },
+	{ "munmap", DENY_TRAP, blocked, false, NULL },
+	{ "__close_nocancel", DENY_TRAP, blocked, false, NULL },
+	{ "__open_nocancel", DENY_TRAP, blocked, false, NULL },
+	{ "__open64_nocancel", DENY_TRAP, blocked, false, NULL },
+	{ "__libc_sigaction", DENY_TRAP, blocked, false, NULL },
+	{ "__ctype_init", DENY_TRAP, blocked, false, NULL },
+	{ "__call_tls_dtors", DENY_TRAP, blocked, false, NULL },
+	{ "__lll_lock_wait_private", DENY_TRAP, blocked, false, NULL },
+	{ "__lll_lock_wake_private", DENY_TRAP, blocked, false, NULL },
+	{ "_dl_allocate_tls_init", DENY_TRAP, blocked, false, NULL },
+	{ "start_thread", DENY_TRAP, blocked, false, NULL },
+	{ "__spawni_child", DENY_TRAP, blocked, false, NULL },
+	{ "setjmp", DENY_TRAP, blocked, false, NULL },
+	{ "_setjmp", DENY_TRAP, blocked, false, NULL },
+	{ "__sigsetjmp", DENY_TRAP, blocked, false, NULL },
+	{ "sigsetjmp", DENY_TRAP, blocked, false, NULL },
+	{ "getenv", DENY_TRAP, spawned, false, NULL },
+	{ "__libc_alloca_cutoff", DENY_TRAP, spawned, false, NULL },
+	{ "fcntl", DENY_TRAP, spawned, false, NULL },   /* to keep a descriptor open */
+	{ "getpgid", DENY_TRAP, spawned, false, NULL }, /* to set a terminal's group, with ioctl */
+	{ "ioctl", DENY_TRAP, spawned, false, NULL },
+	{ "getrlimit", DENY_TRAP, spawned, false, NULL }, /* before it closes something */
+	{ "pthread_create", DENY_TRAP_BODY, partly, false, NULL },
+	{ "posix_spawn", DENY_TRAP_BODY, partly, false, NULL },
+	{ "posix_spawnp", DENY_TRAP_BODY, partly, false, NULL },
+	{ "__spawni", DENY_TRAP_BODY, partly, false, NULL },
+	{ "__spawnix", DENY_TRAP_BODY, partly, false, NULL },
+	{ "fork", DENY_TRAP_BODY, partly, false, NULL },
+	{ "_Fork", DENY_TRAP_BODY, partly, false, NULL },
+	{ "raise", DENY_TRAP_BODY, partly, false, NULL },
+	{ "gsignal", DENY_TRAP_BODY, partly, false, NULL },
+	{ "pthread_kill", DENY_TRAP_BODY, partly, false, NULL },
+	{ "__pthread_kill_implementation", DENY_TRAP_BODY, partly, false, NULL },
+	{ "abort", DENY_TRAP_BODY, partly, false, NULL },
+	{ "pthread_exit", DENY_TRAP_BODY, partly, false, NULL },
 	{ "getcontext", DENY_RETURN, twice, false, NULL },
 	{ "setcontext", DENY_RETURN, twice, false, NULL },
 	{ "swapcontext", DENY_RETURN, twice, false, NULL },
@@ -176,16 +184,17 @@ static const struct deny_entry list[] = {
 	MUSL("__do_orphaned_stdio_locks", blocked),
 	MUSL("__dl_thread_cleanup", blocked),
 	MUSL("__unmapself", blocked),
-	{ "child", DENY_ALL, blocked, true, "posix_spawn" },
-	{ "start", DENY_ALL, blocked, true, "pthread_create" },
-	{ "cancel_handler", DENY_ALL, blocked, true, "pthread_cancel" },
-	{ "start_c11", DENY_ALL, blocked, true, "pthread_create" },
-	{ "handler", DENY_ALL, blocked, true, "__synccall" },
-	{ "cleanup", DENY_ALL, blocked, true, "sem_timedwait" },
-	{ "do_setxid", DENY_ALL, blocked, true, "__setxid" },
-	{ "do_setgroups", DENY_ALL, blocked, true, "setgroups" },
-	{ "do_setrlimit", DENY_ALL, blocked, true, "setrlimit" },
-	{ "bcast_barrier", DENY_ALL, blocked, true, "__membarrier" },
+	{ "__unmapself", DENY_BODY, stackless, true, NULL },
+	{ "child", DENY_TRAP, blocked, true, "posix_spawn" },
+	{ "start", DENY_TRAP, blocked, true, "pthread_create" },
+	{ "cancel_handler", DENY_TRAP, blocked, true, "pthread_cancel" },
+	{ "start_c11", DENY_TRAP, blocked, true, "pthread_create" },
+	{ "handler", DENY_TRAP, blocked, true, "__synccall" },
+	{ "cleanup", DENY_TRAP, blocked, true, "sem_timedwait" },
+	{ "do_setxid", DENY_TRAP, blocked, true, "__setxid" },
+	{ "do_setgroups", DENY_TRAP, blocked, true, "setgroups" },
+	{ "do_setrlimit", DENY_TRAP, blocked, true, "setrlimit" },
+	{ "bcast_barrier", DENY_TRAP, blocked, true, "__membarrier" },
 	{ .name = NULL },
 };
 
@@ -247,14 +256,19 @@ static bool applies(const struct deny_entry *e, const struct sym_symbol *s, uint
 {
 	if (addr - s->addr >= s->size)
 		return false;
-	switch (e->kind) {
-	case DENY_ALL:
-		return true;
-	case DENY_BODY:
-		return addr != s->addr;
-	default:
+	if (e->kind == DENY_RETURN)
 		return ret;
-	}
+	return addr != s->addr || !deny_but_entry(e);
+}
+
+bool deny_but_entry(const struct deny_entry *e)
+{
+	return e->kind == DENY_TRAP_BODY || e->kind == DENY_BODY;
+}
+
+bool deny_is_of_traps(const struct deny_entry *e)
+{
+	return e->kind == DENY_TRAP || e->kind == DENY_TRAP_BODY;
 }
 
 static bool ends_with(const char *s, const char *end)
@@ -288,15 +302,45 @@ const char *deny_module(struct sym_proc *p, struct sym_module *m)
 	return NULL;
 }
 
-const char *deny_check(struct sym_proc *p, uint64_t addr, bool ret)
+const char *deny_nameless(struct sym_proc *p, struct sym_module *m, bool *trap)
 {
-	struct sym_module *m = sym_module_of(p, addr);
+	/* Of its functions one gives its own stack back, and only its name tells which. */
+	*trap = !is_musl(p, m);
+	return *trap ? nameless : nameless_musl;
+}
+
+/* By name; the reasons against any probe come before those against a breakpoint. */
+static const char *check_list(struct sym_proc *p, struct sym_module *m, uint64_t addr, bool ret,
+                              bool *trap)
+{
 	const struct deny_entry *e;
+	const char *why = NULL;
 	struct sym_symbol s[4];
-	const char *why;
-	uint64_t off;
 	size_t n, i;
 
+	for (e = list; e->name; e++) {
+		n = deny_symbols(p, m, e, s, 4);
+		for (i = 0; i < n; i++) {
+			if (!applies(e, &s[i], addr, ret))
+				continue;
+			*trap = deny_is_of_traps(e);
+			if (!*trap)
+				return e->why;
+			why = why ? why : e->why;
+		}
+	}
+	*trap = why;
+	return why;
+}
+
+static const char *check(struct sym_proc *p, uint64_t addr, bool ret, bool *trap)
+{
+	struct sym_module *m = sym_module_of(p, addr);
+	struct sym_symbol s;
+	const char *why;
+	uint64_t off;
+
+	*trap = false;
 	if (!m)
 		return NULL;
 	if (ret && deny_module(p, m))
@@ -305,13 +349,25 @@ const char *deny_check(struct sym_proc *p, uint64_t addr, bool ret)
 	if (why || !deny_is_libc(p, m))
 		return why;
 	/* Debug symbols, where they are installed, change nothing. */
-	if (!sym_module_is_exe(m) && (!sym_resolve(p, addr, &s[0], &off) || !s[0].global))
-		return deny_nameless;
-	for (e = list; e->name; e++) {
-		n = deny_symbols(p, m, e, s, 4);
-		for (i = 0; i < n; i++)
-			if (applies(e, &s[i], addr, ret))
-				return e->why;
-	}
-	return NULL;
+	if (!sym_module_is_exe(m) && (!sym_resolve(p, addr, &s, &off) || !s.global))
+		return deny_nameless(p, m, trap);
+	return check_list(p, m, addr, ret, trap);
+}
+
+const char *deny_split(const char *why, bool trap, bool ret, const char **jump_only)
+{
+	if (!jump_only)
+		return why;
+	*jump_only = trap && !ret ? why : NULL;
+	if (!why || !trap)
+		return why;
+	return ret ? no_return : NULL;
+}
+
+const char *deny_check(struct sym_proc *p, uint64_t addr, bool ret, const char **jump_only)
+{
+	bool trap;
+	const char *why = check(p, addr, ret, &trap);
+
+	return deny_split(why, trap, ret, jump_only);
 }

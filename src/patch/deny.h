@@ -10,9 +10,10 @@
 #include "sym/sym.h"
 
 enum deny_kind {
-	DENY_ALL,    /* any probe */
-	DENY_BODY,   /* any but at the entry */
-	DENY_RETURN, /* return probes */
+	DENY_TRAP,      /* a breakpoint; a jump may stand there */
+	DENY_TRAP_BODY, /* the same, but at the entry */
+	DENY_BODY,      /* any probe but at the entry */
+	DENY_RETURN,    /* return probes */
 };
 
 struct deny_entry {
@@ -27,8 +28,12 @@ struct deny_entry {
 /* The list; ends with a NULL name. */
 const struct deny_entry *deny_list(void);
 
-/* The reason why a probe at addr is refused, or NULL. */
-const char *deny_check(struct sym_proc *p, uint64_t addr, bool ret);
+/*
+ * The reason why a probe at addr is refused, or NULL.  *jump_only: what is against
+ * a breakpoint there, where a jump may stand, or NULL; who has no jumps passes
+ * NULL, and is refused for that.
+ */
+const char *deny_check(struct sym_proc *p, uint64_t addr, bool ret, const char **jump_only);
 
 /* The symbols that e is about in module m, which is libc's: at most max, returns how many. */
 size_t deny_symbols(struct sym_proc *p, struct sym_module *m, const struct deny_entry *e,
@@ -37,12 +42,17 @@ size_t deny_symbols(struct sym_proc *p, struct sym_module *m, const struct deny_
 /* The parts of that: the C library's module; what the whole of a module is refused for, returns. */
 bool deny_is_libc(struct sym_proc *p, struct sym_module *m);
 const char *deny_module(struct sym_proc *p, struct sym_module *m);
-extern const char deny_nameless[];
+const char *deny_nameless(struct sym_proc *p, struct sym_module *m, bool *trap);
+/* Against breakpoints alone?  Not at the entry? */
+bool deny_is_of_traps(const struct deny_entry *e);
+bool deny_but_entry(const struct deny_entry *e);
+/* The answer of deny_check(), from a reason that is against breakpoints alone, or not. */
+const char *deny_split(const char *why, bool trap, bool ret, const char **jump_only);
 
 /* deny_check() for many addresses of one module (denied.c). */
 struct denied;
 int denied_open(struct denied **ret_d, struct sym_proc *sym, struct sym_module *m, bool ret);
-const char *denied_at(const struct denied *d, uint64_t addr);
+const char *denied_at(const struct denied *d, uint64_t addr, const char **jump_only);
 void denied_close(struct denied *d);
 
 #endif

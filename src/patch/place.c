@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From an address to the certainty that a breakpoint can stand there: text of
+ * From an address to the certainty that a probe can stand there: text of
  * a file, not denied, an instruction's first byte, with a copy that can run.
  */
 #include "patch/place.h"
@@ -148,16 +148,19 @@ size_t place_length(struct sym_proc *sym, uint64_t addr, uint8_t code[UKP_INSN_M
 	return insn.len;
 }
 
-int place_check(struct sym_proc *sym, uint64_t addr, bool ret_probe, int column, struct err *err)
+int place_check(struct sym_proc *sym, uint64_t addr, bool ret_probe, const char **jump_only,
+                int column, struct err *err)
 {
 	const char *why;
 	int ret = check_map(sym, addr, column, err);
 
+	if (jump_only)
+		*jump_only = NULL;
 	if (ret)
 		return ret;
 	why = sym_label(sym_module_of(sym, addr), addr) ? place_label : NULL;
 	if (!why)
-		why = deny_check(sym, addr, ret_probe);
+		why = deny_check(sym, addr, ret_probe, jump_only);
 	if (why)
 		return err_at(err, -EINVAL, column, "Failed to register probe event: %s", why);
 	ret = check_boundary(sym, addr, column, err);

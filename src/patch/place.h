@@ -13,8 +13,9 @@
 /* The reason against a probe on a static branch. */
 extern const char place_label[];
 
-/* column: in the text that err is about, or -1. */
-int place_check(struct sym_proc *sym, uint64_t addr, bool ret_probe, int column, struct err *err);
+/* column: in the text that err is about, or -1; jump_only: as deny_check() has it. */
+int place_check(struct sym_proc *sym, uint64_t addr, bool ret_probe, const char **jump_only,
+                int column, struct err *err);
 /* As many of the file's bytes at addr as there are, at most UKP_INSN_MAX. */
 int place_original(struct sym_proc *sym, uint64_t addr, uint8_t code[UKP_INSN_MAX], size_t *len);
 /* Length of the file's instruction at addr, and its bytes; 0: it can't be probed. */

@@ -167,7 +167,7 @@ static const char *check_boundary(struct survey *s, uint64_t addr)
 	return step(s);
 }
 
-static const char *check_denied(struct survey *s, uint64_t addr)
+static const char *check_denied(struct survey *s, uint64_t addr, const char **jump_only)
 {
 	if (s->map->module != s->module || !s->denied) {
 		denied_close(s->denied);
@@ -175,30 +175,31 @@ static const char *check_denied(struct survey *s, uint64_t addr)
 		if (denied_open(&s->denied, s->sym, s->module, s->ret))
 			return "there is no memory for the list of what is denied";
 	}
-	return denied_at(s->denied, addr);
+	return denied_at(s->denied, addr, jump_only);
 }
 
-const char *survey_check(struct survey *s, uint64_t addr)
+const char *survey_check(struct survey *s, uint64_t addr, const char **jump_only)
 {
 	const char *why;
 
+	if (jump_only)
+		*jump_only = NULL;
 	find_map(s, addr);
 	if (s->map_why)
 		return s->map_why;
-	why = sym_label(s->map->module, addr) ? place_label : check_denied(s, addr);
+	why = sym_label(s->map->module, addr) ? place_label : check_denied(s, addr, jump_only);
 	return why ? why : check_boundary(s, addr);
 }
 
-int survey_insns(struct survey *s, uint64_t start, uint64_t end,
-                 int (*fn)(uint64_t addr, const char *why, void *arg), void *arg)
+int survey_insns(struct survey *s, uint64_t start, uint64_t end, survey_fn fn, void *arg)
 {
+	const char *why, *jump_only;
 	uint64_t addr = start;
-	const char *why;
 	int ret;
 
 	do {
-		why = survey_check(s, addr);
-		ret = fn(addr, why, arg);
+		why = survey_check(s, addr, &jump_only);
+		ret = fn(addr, why, jump_only, arg);
 		if (ret)
 			return ret;
 		/* What is denied was not decoded. */

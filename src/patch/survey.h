@@ -19,16 +19,19 @@ struct survey;
 int survey_open(struct survey **ret, struct sym_proc *sym, bool ret_probe);
 void survey_close(struct survey *s);
 
-/* NULL, or why a probe at addr is refused: a static text that names no place. */
-const char *survey_check(struct survey *s, uint64_t addr);
+/*
+ * NULL, or why a probe at addr is refused: a static text that names no place.
+ * jump_only: as deny_check() has it.
+ */
+const char *survey_check(struct survey *s, uint64_t addr, const char **jump_only);
 
 /*
- * Calls fn for each instruction of [start, end), with the reason against a
- * probe there or NULL; the last one is of what can't be decoded, if there is
- * such.  Stops when fn returns nonzero, and returns that.
+ * Calls fn for each instruction of [start, end), with both answers of
+ * survey_check(); the last one is of what can't be decoded, if there is such.
+ * Stops when fn returns nonzero, and returns that.
  */
-int survey_insns(struct survey *s, uint64_t start, uint64_t end,
-                 int (*fn)(uint64_t addr, const char *why, void *arg), void *arg);
+typedef int (*survey_fn)(uint64_t addr, const char *why, const char *jump_only, void *arg);
+int survey_insns(struct survey *s, uint64_t start, uint64_t end, survey_fn fn, void *arg);
 
 /* The file's bytes at addr, *avail of them (at most UKP_INSN_MAX, 0: none). */
 const uint8_t *survey_code(struct survey *s, uint64_t addr, size_t *avail);

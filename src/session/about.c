@@ -69,7 +69,8 @@ int ukp_list(pid_t pid, FILE *out, const char **why)
 static void print_names(FILE *out)
 {
 	static const char *const where[] = {
-		[DENY_ALL] = "",
+		[DENY_TRAP] = " (but by a jump)",
+		[DENY_TRAP_BODY] = " (after the entry, but by a jump)",
 		[DENY_BODY] = " (after the entry)",
 		[DENY_RETURN] = " (returns)",
 	};
@@ -96,10 +97,11 @@ static void print_ranges(struct sym_proc *p, FILE *out)
 	for (e = deny_list(); e->name; e++) {
 		n = sym_lookup(p, NULL, e->name, s, 8);
 		for (i = 0; i < n && i < 8; i++)
-			if (deny_check(p, s[i].addr + (e->kind == DENY_BODY),
-			               e->kind == DENY_RETURN))
-				fprintf(out, "0x%016" PRIx64 "-0x%016" PRIx64 "\t%s\n", s[i].addr,
-				        s[i].addr + s[i].size, e->name);
+			if (deny_check(p, s[i].addr + deny_but_entry(e), e->kind == DENY_RETURN,
+			               NULL))
+				fprintf(out, "0x%016" PRIx64 "-0x%016" PRIx64 "\t%s%s\n", s[i].addr,
+				        s[i].addr + s[i].size, e->name,
+				        deny_is_of_traps(e) ? " (but by a jump)" : "");
 	}
 }
 
@@ -131,8 +133,10 @@ struct funcs {
 static int print_func(const struct sym_symbol *s, void *arg)
 {
 	struct funcs *f = arg;
-	const char *why = s->ifunc ? "it only chooses an implementation when it is bound"
-	                           : deny_check(f->p, s->addr, false);
+	const char *jump_only, *why;
+
+	why = s->ifunc ? "it only chooses an implementation when it is bound"
+	               : deny_check(f->p, s->addr, false, &jump_only);
 
 	if (why) {
 		f->why = why;

@@ -134,9 +134,10 @@ static void refuse(struct bulk *b, struct probe *m, const char *why)
 }
 
 /* *ret_s NULL: refused, with *why. */
-static int make_site(struct bulk *b, uint64_t addr, struct site **ret_s, const char **why,
+static int make_site(struct bulk *b, const struct probe *m, struct site **ret_s, const char **why,
                      struct err *err)
 {
+	const uint64_t addr = m->addr;
 	struct plan_request req = { .addr = addr };
 	struct site *s = calloc(1, sizeof(*s));
 	uint8_t out[UKP_SLOT_SIZE];
@@ -161,6 +162,8 @@ static int make_site(struct bulk *b, uint64_t addr, struct site **ret_s, const c
 		return 0;
 	}
 	s->first = s->plan.orig[0];
+	s->jump_only = m->jump_only;
+	s->plan.flags |= s->jump_only ? UKP_SITE_JUMP_ONLY : 0;
 	s->off = target_alloc(b->t, sizeof(struct ukp_site));
 	ret = s->off ? put_slot(b, req.slot, out, err)
 	             : err_set(err, -ENOSPC, "the control area of process %d is full", b->t->pid);
@@ -199,7 +202,7 @@ static int build(struct bulk *b, struct err *err)
 		if (!i || b->v[i - 1]->addr != m->addr) {
 			s = sites_find(b->t, m->addr);
 			if (!s)
-				ret = make_site(b, m->addr, &s, &why, err);
+				ret = make_site(b, m, &s, &why, err);
 		}
 		if (!ret && s)
 			ret = link_member(b, s, m, err);
@@ -249,13 +252,13 @@ static int arm(struct bulk *b, struct err *err)
 	return 0;
 }
 
-static int judge(struct bulk *b, struct err *err)
+int bulk_judge(struct chan *c, const struct tally *refused, size_t nr, struct err *err)
 {
 	struct probe *h;
 	size_t i;
 
-	for (h = b->c->probes; h; h = h->next_mine) {
-		if (!is_fresh(h))
+	for (h = c->probes; h; h = h->next_mine) {
+		if (!probe_is_many(h) || !h->fresh)
 			continue;
 		h->nr_planted = 0;
 		for (i = 0; i < h->nr_members; i++)
@@ -264,13 +267,13 @@ static int judge(struct bulk *b, struct err *err)
 			return err_set(err, -EINVAL,
 			               "Failed to register probe event: none of the places of %s "
 			               "can be probed: %s",
-			               h->def->event, tally_most(&b->tally));
+			               h->def->event, tally_most(refused));
 	}
-	if (b->c->strict && b->tally.total)
+	if (c->strict && refused->total)
 		return err_set(err, -EINVAL,
 		               "Failed to register probe event: %zu of %zu places cannot be "
 		               "probed, and all are wanted: %s",
-		               b->tally.total, b->nr, tally_most(&b->tally));
+		               refused->total, nr, tally_most(refused));
 	return 0;
 }
 
@@ -305,12 +308,10 @@ static int plant(struct bulk *b, struct err *err)
 	survey_close(b->survey);
 	if (!ret)
 		ret = arm(b, err);
-	if (!ret)
-		ret = judge(b, err);
 	for (h = b->c->probes; h; h = h->next_mine)
 		if (is_fresh(h))
 			h->fresh = h->planted = true;
-	return ret;
+	return ret ? ret : bulk_judge(b->c, &b->tally, b->nr, err);
 }
 
 int bulk_start(struct chan *c, struct err *err)

@@ -245,6 +245,7 @@ int ukp_session_add_latency(struct ukp_session *s, const char *func, unsigned in
 	return client_add(s, PROTO_ADD_LATENCY, func, id);
 }
 
+/* What the broker says, mostly 0. */
 static int simple(struct ukp_session *s, uint32_t type, uint32_t arg)
 {
 	struct proto_reply *r = malloc(sizeof(*r));
@@ -254,12 +255,20 @@ static int simple(struct ukp_session *s, uint32_t type, uint32_t arg)
 		return session_fail(s, -ENOMEM, "out of memory");
 	ret = client_request(s, type, arg, NULL, r, NULL);
 	free(r);
-	return ret < 0 ? ret : 0;
+	return ret;
 }
 
 int ukp_session_start(struct ukp_session *s)
 {
-	return simple(s, PROTO_START, 0);
+	int ret = simple(s, PROTO_START, 0);
+
+	s->waiting = ret > 0 ? (unsigned int)ret : 0;
+	return ret < 0 ? ret : 0;
+}
+
+unsigned int ukp_session_waiting(const struct ukp_session *s)
+{
+	return s->waiting;
 }
 
 int ukp_session_remove(struct ukp_session *s, unsigned int id)

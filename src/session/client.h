@@ -82,6 +82,7 @@ struct ukp_session {
 	char refused[PROTO_DATA];
 	char pending[PROTO_DATA];
 	char dropped[PROTO_DATA];
+	unsigned int waiting; /* places of the last start that have no jump yet */
 	char error[2 * ERR_TEXT + LANG_LINE_MAX * 2];
 	struct ukp_value values[UKP_EVENT_ARGS];
 	char strings[UKP_REC_MAX + UKP_EVENT_ARGS];

@@ -85,7 +85,7 @@ static const char *check(struct look *l, const struct plan_function *fn)
 	if (!l->survey && survey_open(&l->survey, l->t->sym, false))
 		return no_room;
 	for (i = 0; i < fn->nr_exits && !why; i++)
-		why = survey_check(l->survey, w[i].addr + l->bias);
+		why = survey_check(l->survey, w[i].addr + l->bias, NULL);
 	return why;
 }
 
@@ -305,7 +305,7 @@ static const char *decide_firm(struct look *l, struct probe *p, const char *stay
 		return plan_return_reason(&r);
 	why = check(l, req.fn);
 	if (!why)
-		why = survey_check(l->survey, req.fn->entry + l->bias);
+		why = survey_check(l->survey, req.fn->entry + l->bias, NULL);
 	if (why)
 		return why;
 	p->by = PLAN_BY_EXIT;

@@ -201,7 +201,7 @@ void window_breakpoints(const struct window *w, uint8_t *bytes)
 
 	memcpy(bytes, w->code, w->len);
 	for (i = 0; i < WINDOW_SITES; i++)
-		if (w->site[i] && w->site[i]->armed)
+		if (w->site[i] && w->site[i]->armed && !w->site[i]->jump_only)
 			bytes[w->site[i]->addr - w->text] = 0xcc;
 }
 

@@ -21,11 +21,13 @@ struct gather {
 	const struct probe *head;
 };
 
-static int take(uint64_t addr, const char *why, void *arg)
+static int take(uint64_t addr, const char *why, const char *jump_only, void *arg)
 {
 	struct gather *g = arg;
 	struct probe *m;
 
+	if (!why && jump_only)
+		why = jump_only_refusal(g->t, g->head->def, g->stays, jump_only);
 	if (g->nr == g->room) {
 		size_t room = g->room ? g->room * 2 : 256;
 		struct probe *more = realloc(g->v, room * sizeof(*more));
@@ -36,9 +38,12 @@ static int take(uint64_t addr, const char *why, void *arg)
 		g->room = room;
 	}
 	m = &g->v[g->nr];
-	*m = (struct probe){ .head = (struct probe *)g->head, .addr = addr, .want = g->head->want };
+	*m = (struct probe){ .head = (struct probe *)g->head,
+		             .addr = addr,
+		             .jump_only = jump_only,
+		             .want = g->head->want };
 	if (!why && g->stays)
-		why = exits_decide(g->t, m, survey_check(g->stays, addr));
+		why = exits_decide(g->t, m, survey_check(g->stays, addr, NULL));
 	if (why)
 		tally_add(&g->tally, why, 1);
 	else
@@ -49,14 +54,17 @@ static int take(uint64_t addr, const char *why, void *arg)
 static int take_func(const struct sym_symbol *func, void *arg)
 {
 	struct gather *g = arg;
-	const char *why = lang_no_entry(func);
+	const char *why = lang_no_entry(func), *jump_only = NULL;
 
-	return take(func->addr, why ? why : survey_check(g->survey, func->addr), g);
+	if (!why)
+		why = survey_check(g->survey, func->addr, &jump_only);
+	return take(func->addr, why, jump_only, g);
 }
 
-static int take_return(struct gather *g, uint64_t addr, int column, struct err *err)
+static int take_return(struct gather *g, uint64_t addr, const char *jump_only, int column,
+                       struct err *err)
 {
-	int ret = take(addr, NULL, g);
+	int ret = take(addr, NULL, jump_only, g);
 
 	if (ret || g->nr)
 		return ret;
@@ -67,15 +75,16 @@ static int take_return(struct gather *g, uint64_t addr, int column, struct err *
 /* A single place has its own, longer words for what is wrong with it. */
 static int take_one(struct gather *g, const struct lang_def *def, struct err *err)
 {
+	const char *jump_only;
 	struct sym_symbol func;
 	uint64_t addr;
 	int ret = lang_resolve(def, g->t->sym, &addr, &func, err);
 
 	if (!ret)
-		ret = place_check(g->t->sym, addr, false, def->place.column, err);
+		ret = place_check(g->t->sym, addr, false, &jump_only, def->place.column, err);
 	if (!ret && def->ret)
-		return take_return(g, addr, def->place.column, err);
-	return ret ? ret : take(addr, NULL, g);
+		return take_return(g, addr, jump_only, def->place.column, err);
+	return ret ? ret : take(addr, NULL, jump_only, g);
 }
 
 static int take_code(uint64_t start, uint64_t end, void *arg)

@@ -12,11 +12,14 @@
  */
 #include "session/optimize.h"
 
+#include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "session/client.h"
 #include "session/exits.h"
 #include "session/jumps.h"
 
@@ -101,6 +104,57 @@ void optimize_kick(struct target *t)
 		modules_want(t->modules, m ? m->module : NULL, false);
 	}
 	exits_want(t);
+}
+
+static bool is_owed(const struct site *s)
+{
+	return s->jump_only && s->armed && !s->jumped && !s->base;
+}
+
+bool optimize_owes(const struct target *t)
+{
+	size_t i;
+
+	for (i = 0; i < t->nr_sites; i++)
+		if (is_owed(t->sites[i]))
+			return true;
+	return false;
+}
+
+/* Are the target sets there of all modules that have such places? */
+static bool sets_are_ready(struct target *t)
+{
+	const struct sym_map *m = NULL;
+	size_t i;
+
+	for (i = 0; i < t->nr_sites; i++) {
+		const struct site *s = t->sites[i];
+
+		if (!is_owed(s) || (m && s->addr - m->start < m->end - m->start))
+			continue;
+		m = sym_map_find(t->sym, s->addr);
+		if (m && !modules_ready(t->modules, m->module))
+			return false;
+	}
+	return true;
+}
+
+void optimize_await(struct target *t, unsigned int ms)
+{
+	const long end = client_now_ms() + ms;
+	struct pollfd pfd = { .fd = optimize_fd(t), .events = POLLIN };
+	uint64_t count;
+	long now;
+
+	if (!t->optimizer)
+		return;
+	optimize_kick(t);
+	while (!sets_are_ready(t) && (now = client_now_ms()) < end) {
+		poll(&pfd, 1, (int)(end - now));
+		if (read(pfd.fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
+			break;
+	}
+	optimize_ready(t);
 }
 
 static void resume_by_slot(struct target *t, struct site *s)
@@ -291,7 +345,7 @@ const char *optimize_form(const struct target *t, const struct site *s)
 
 	if (s->jumped)
 		return "jump";
-	snprintf(text, sizeof(text), "int3: %s",
+	snprintf(text, sizeof(text), "%s: %s", s->jump_only ? "none" : "int3",
 	         s->gone                ? "its library was unloaded"
 	         : s->base              ? s->base
 	         : site_is_ours(s)      ? "ukprobes has a probe of its own there"
@@ -304,6 +358,6 @@ const char *optimize_form(const struct target *t, const struct site *s)
 const char *optimize_mark(const struct site *s)
 {
 	if (!s->jumped)
-		return s->gone ? "[GONE]" : "";
+		return s->gone ? "[GONE]" : s->jump_only && s->armed ? "[WAITING]" : "";
 	return s->window && s->window->ftrace ? "[FTRACE]" : "[OPTIMIZED]";
 }

@@ -23,6 +23,11 @@ void optimize_kick(struct target *t);
 /* One more is ready. */
 void optimize_ready(struct target *t);
 
+/* The same, and waits for those of places where only a jump can stand: at most ms. */
+void optimize_await(struct target *t, unsigned int ms);
+/* Is there such a place, wanted, without its jump and without a reason why not? */
+bool optimize_owes(const struct target *t);
+
 enum optimize_left {
 	OPTIMIZE_DONE,
 	OPTIMIZE_MORE,  /* another stop brings more of them */
@@ -33,9 +38,12 @@ enum optimize_left {
 enum optimize_left optimize_on(struct target *t);
 /* Back to breakpoints, everywhere. */
 int optimize_off(struct target *t, struct err *err);
-/* "jump", or "int3" and why; lives until the next call. */
+/* "jump", or "int3" or "none", and why; lives until the next call. */
 const char *optimize_form(const struct target *t, const struct site *s);
-/* "[OPTIMIZED]", "[FTRACE]" (a jump in nops that a compiler left for it) or "". */
+/*
+ * "[OPTIMIZED]", "[FTRACE]" (a jump in nops that a compiler left for it),
+ * "[WAITING]" (only a jump can stand there, and none does) or "".
+ */
 const char *optimize_mark(const struct site *s);
 /* Is pc in a detour, and where does it come out? */
 bool optimize_leads(const struct target *t, uint64_t pc, uint64_t *to);

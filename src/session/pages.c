@@ -35,7 +35,7 @@ static bool patch_site(struct patch *p, struct site *s, uint8_t *now)
 		return false;
 	if (!p->arm) {
 		s->armed = false;
-		if (*now != INT3)
+		if (s->jump_only || *now != INT3)
 			return false;
 		*now = s->first;
 		return true;
@@ -43,7 +43,7 @@ static bool patch_site(struct patch *p, struct site *s, uint8_t *now)
 	/* One that was refused before a run was halved. */
 	if (!site_wanted(s))
 		return false;
-	if (p->again && *now == INT3) {
+	if (p->again && *now == INT3 && !s->jump_only) {
 		s->armed = true;
 		return false;
 	}
@@ -51,8 +51,10 @@ static bool patch_site(struct patch *p, struct site *s, uint8_t *now)
 		p->refused(s, "the bytes in memory differ from the file's", p->arg);
 		return false;
 	}
-	*now = INT3;
 	s->armed = true;
+	if (s->jump_only)
+		return false;
+	*now = INT3;
 	return true;
 }
 

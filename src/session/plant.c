@@ -19,6 +19,7 @@
 #include "plan/plan.h"
 #include "patch/slots.h"
 #include "session/exits.h"
+#include "session/optimize.h"
 #include "session/sites.h"
 #include "session/target.h"
 
@@ -47,14 +48,15 @@ static int write_slot(struct target *t, struct site *s, struct err *err)
 	           : 0;
 }
 
-static int new_site(struct target *t, uint64_t addr, struct site **ret_s, struct err *err)
+static int new_site(struct target *t, const struct probe *p, struct site **ret_s, struct err *err)
 {
 	struct site *s = calloc(1, sizeof(*s));
 	int ret;
 
 	if (!s)
 		return err_set(err, -ENOMEM, "out of memory");
-	s->addr = addr;
+	s->addr = p->addr;
+	s->jump_only = p->jump_only;
 	ret = write_slot(t, s, err);
 	if (!ret && !sites_reserve(t, 1))
 		s->off = target_alloc(t, sizeof(struct ukp_site));
@@ -64,6 +66,7 @@ static int new_site(struct target *t, uint64_t addr, struct site **ret_s, struct
 		free(s);
 		return ret;
 	}
+	s->plan.flags |= s->jump_only ? UKP_SITE_JUMP_ONLY : 0;
 	memcpy(target_at(t, s->off), &s->plan, sizeof(s->plan));
 	sites_add(t, s);
 	*ret_s = s;
@@ -83,7 +86,7 @@ static int arm(struct target *t, struct site *s, struct err *err)
 	if (!ret && memcmp(now, s->plan.orig, s->plan.len))
 		return err_set(err, -EBUSY, "the code at %#lx has changed, it is not probed",
 		               s->addr);
-	if (!ret)
+	if (!ret && !s->jump_only)
 		ret = inject_write(t->inject, s->addr, &int3, 1);
 	if (ret)
 		return err_set(err, ret, "cannot write code of process %d: %s", t->pid,
@@ -95,10 +98,10 @@ static int arm(struct target *t, struct site *s, struct err *err)
 /* Only what is still ours is put back. */
 static void disarm(struct target *t, struct site *s)
 {
-	unsigned char now;
+	unsigned char now = 0;
 
 	/* A jump that could not be taken back stays until the end: it leads to no action. */
-	if (!s->armed || s->jumped || inject_read(t->inject, s->addr, &now, 1))
+	if (!s->armed || s->jumped || (!s->jump_only && inject_read(t->inject, s->addr, &now, 1)))
 		return;
 	if (now == 0xcc)
 		inject_write(t->inject, s->addr, &s->first, 1);
@@ -266,7 +269,7 @@ int probe_ready(struct target *t, struct probe *p, struct err *err)
 	int ret = 0;
 
 	if (!s)
-		ret = new_site(t, p->addr, &s, err);
+		ret = new_site(t, p, &s, err);
 	return ret ? ret : probe_link(t, s, p, err);
 }
 
@@ -319,22 +322,24 @@ static int start_singles(struct chan *c, struct err *err)
 			p->fresh = true;
 			ret = probe_plant(c->target, p, err);
 		}
-	for (p = c->probes; p; p = p->next_mine) {
-		if (ret && p->fresh && !probe_is_many(p))
-			probe_unplant(p);
-		p->fresh = p->fresh && probe_is_many(p);
-	}
 	return ret;
 }
 
-static bool has_fresh_single(const struct chan *c)
+static void undo(struct chan *c)
 {
-	const struct probe *p;
+	struct err ignored = ERR_INIT;
+	struct probe *p;
 
-	for (p = c->probes; p; p = p->next_mine)
-		if (!p->site && !p->gone && !p->late && !probe_is_many(p))
-			return true;
-	return false;
+	/* Taking out starts from breakpoints. */
+	optimize_off(c->target, &ignored);
+	for (p = c->probes; p; p = p->next_mine) {
+		if (!p->fresh)
+			continue;
+		if (probe_is_many(p))
+			bulk_stop(c, p);
+		else
+			probe_unplant(p);
+	}
 }
 
 int probe_start(struct chan *c, struct err *err)
@@ -342,11 +347,13 @@ int probe_start(struct chan *c, struct err *err)
 	struct probe *p;
 	int ret = bulk_start(c, err);
 
-	if (!ret && has_fresh_single(c))
+	if (!ret)
 		ret = start_singles(c, err);
+	if (!ret)
+		ret = jump_only_land(c, err);
+	if (ret)
+		undo(c);
 	for (p = c->probes; p; p = p->next_mine) {
-		if (ret && p->fresh)
-			bulk_stop(c, p);
 		p->fresh = false;
 		p->started = p->started || !ret;
 	}

@@ -72,7 +72,7 @@ static int check_memory(struct target *t, uint64_t addr, int column, struct err 
 /* That the return address must stay speaks against some of what catches returns only. */
 static int check_returns(struct target *t, struct probe *p, int column, struct err *err)
 {
-	const char *stays = deny_check(t->sym, p->addr, true);
+	const char *stays = deny_check(t->sym, p->addr, true, NULL);
 	const char *why = exits_decide(t, p, stays);
 
 	if (!why)
@@ -87,8 +87,13 @@ static int check_returns(struct target *t, struct probe *p, int column, struct e
 
 static int check_place(struct target *t, struct probe *p, int column, struct err *err)
 {
-	int ret = place_check(t->sym, p->addr, false, column, err);
+	int ret = place_check(t->sym, p->addr, false, &p->jump_only, column, err);
+	const char *why = NULL;
 
+	if (!ret && p->jump_only)
+		why = jump_only_refusal(t, p->def, p->kind != PROBE_ENTRY, p->jump_only);
+	if (why)
+		return err_at(err, -EINVAL, column, "Failed to register probe event: %s", why);
 	if (!ret && p->kind != PROBE_ENTRY)
 		ret = check_returns(t, p, column, err);
 	return ret ? ret : check_memory(t, p->addr, column, err);
@@ -242,7 +247,8 @@ int probe_internal(struct target *t, const char *sym, uint32_t agent_fn, struct 
 		struct probe *p;
 
 		/* Where it can't be probed we do without: the program runs as before. */
-		if (!s[i].func || s[i].ifunc || place_check(t->sym, s[i].addr, false, -1, &ignored))
+		if (!s[i].func || s[i].ifunc ||
+		    place_check(t->sym, s[i].addr, false, NULL, -1, &ignored))
 			continue;
 		p = calloc(1, sizeof(*p));
 		if (!p)

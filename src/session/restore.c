@@ -166,7 +166,7 @@ static void add_sites(struct restore *r)
 	while ((s = leave_next_site(r->l, &i))) {
 		struct place p = { s->addr, 1, { 0xcc }, { s->orig[0] } };
 
-		if (!add(r, &p))
+		if (!(s->flags & UKP_SITE_JUMP_ONLY) && !add(r, &p))
 			break;
 	}
 }

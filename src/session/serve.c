@@ -137,6 +137,7 @@ static int serve_start(struct client *c, struct proto_reply *r)
 		c->broker->launched = false;
 		target_release(c->broker->target);
 	}
+	r->ret = c->chan->waiting < INT32_MAX ? (int32_t)c->chan->waiting : INT32_MAX;
 	return 0;
 }
 

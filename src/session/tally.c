@@ -2,6 +2,7 @@
 /* How many places were refused, by reason. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "session/target.h"
@@ -50,6 +51,30 @@ int tally_print(const struct tally *t, char *buf, size_t len)
 		used += (size_t)snprintf(buf + used, len - used, "%zu: %s\n", sorted.row[i].n,
 		                         sorted.row[i].why);
 	return (int)used;
+}
+
+const char *tally_both(const char *jump_only, const char *why)
+{
+	static struct both {
+		struct both *next;
+		char text[];
+	} * all;
+	static const char format[] = "%s; and no jump can stand there: %s";
+	size_t len = strlen(jump_only) + strlen(why) + sizeof(format);
+	struct both *b = malloc(sizeof(*b) + len), *old;
+
+	if (!b)
+		return jump_only;
+	snprintf(b->text, len, format, jump_only, why);
+	for (old = all; old && strcmp(old->text, b->text); old = old->next)
+		;
+	if (old) {
+		free(b);
+		return old->text;
+	}
+	b->next = all;
+	all = b;
+	return b->text;
 }
 
 const char *tally_most(const struct tally *t)

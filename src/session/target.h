@@ -14,6 +14,7 @@
  *	probe.c    from a line of text to a checked probe
  *	plant.c    sites, slots, actions
  *	sites.c    the tables of sites
+ *	jump_only.c  places where no breakpoint may stand
  *	many.c     definitions of many places: which they are
  *	bulk.c     and their planting
  *	pages.c    breakpoints of many sites
@@ -50,7 +51,12 @@ struct site {
 	uint64_t addr;
 	uint32_t off;  /* of its struct ukp_site in the control area */
 	uint8_t first; /* the byte that the int3 replaced, from the file */
-	bool armed;
+	/*
+	 * Why no breakpoint may stand there, where nothing else is against a
+	 * probe: a jump or nothing.  NULL: one may.
+	 */
+	const char *jump_only;
+	bool armed; /* wanted, and its code is as planned: the breakpoint is in, if one may be */
 	struct probe *probes; /* newest first */
 	struct ukp_site plan;
 	/* The jump form, optimize.c. */
@@ -58,7 +64,7 @@ struct site {
 	bool resumes;          /* traps go on in its copy */
 	bool jumped;           /* the jump is in the text */
 	bool gone;             /* its library was unloaded; addr is 0 */
-	const char *base;      /* why the base form stays; NULL: not looked at yet */
+	const char *base;      /* why there is no jump; NULL: not looked at yet */
 };
 
 enum probe_kind {
@@ -92,8 +98,9 @@ struct probe {
 	enum probe_kind kind;
 	uint32_t id;
 	uint64_t addr;
-	uint32_t action_off; /* struct ukp_action */
-	uint32_t ctx_off;    /* struct ukp_event, ukp_latency or, of a member, ukp_counter */
+	const char *jump_only; /* as its site's */
+	uint32_t action_off;   /* struct ukp_action */
+	uint32_t ctx_off;      /* struct ukp_event, ukp_latency or, of a member, ukp_counter */
 	bool enabled;
 	bool gone;    /* removed, kept for its counters */
 	bool fresh;   /* planted by the start that is going on */
@@ -145,6 +152,7 @@ struct chan {
 	struct probe *probes;
 	uint32_t next_id;
 	uint32_t next_hist, next_counter;
+	size_t waiting;        /* of the places of the last start: their jumps are still to come */
 	bool strict;           /* one refused place refuses a definition */
 	bool leaving;          /* its calls that are on their way count as unreturned */
 	struct budget *budget; /* NULL: none */
@@ -304,11 +312,15 @@ void tally_merge(struct tally *to, const struct tally *from);
 int tally_print(const struct tally *t, char *buf, size_t len);
 /* The commonest reason. */
 const char *tally_most(const struct tally *t);
+/* Against a place that can have a jump alone: why that, and why no jump.  Lives on. */
+const char *tally_both(const char *jump_only, const char *why);
 
 /* The places of p->def, checked, become p's members; what is refused is added to the channel's. */
 int many_fill(struct chan *c, struct probe *p, struct err *err);
 /* Plants the fresh members of all heads of a channel; all or nothing but for refused places. */
 int bulk_start(struct chan *c, struct err *err);
+/* Is what the fresh heads have planted enough, with so many of nr places refused? */
+int bulk_judge(struct chan *c, const struct tally *refused, size_t nr, struct err *err);
 /* Takes out what bulk_start() planted of p, or of all heads; no thread has to stand still. */
 void bulk_stop(struct chan *c, struct probe *p);
 /* Takes out one of the members; its counts stay. */
@@ -354,6 +366,14 @@ struct probe *probe_find(struct chan *c, uint32_t id);
 int probe_link(struct target *t, struct site *s, struct probe *p, struct err *err);
 void probe_unlink(struct target *t, struct probe *p);
 bool site_wanted(const struct site *s);
+/* Why a definition can't have a place that jump_only speaks of, or NULL; ret: of returns. */
+const char *jump_only_refusal(const struct target *t, const struct lang_def *def, bool ret,
+                              const char *jump_only);
+/*
+ * The end of a start: waits until what the channel has planted in such places
+ * has its jumps, or a reason why not, or too long; judges.
+ */
+int jump_only_land(struct chan *c, struct err *err);
 /* The context that p's action gets, in the control area; 0: full. */
 uint32_t probe_context(struct target *t, struct probe *p);
 /* Plan a probe for ourselves at a function, if it is there; target_bring() plants it. */

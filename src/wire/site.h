@@ -41,10 +41,11 @@ struct ukp_pc {
 #define UKP_PC_REG_SHIFT 4
 
 enum {
-	UKP_SITE_CONTROL = 1,  /* changes control flow: no fall-through exit */
-	UKP_SITE_POST = 2,     /* the slot ends in the post-handler stub */
-	UKP_SITE_GONE = 4,     /* its text was unmapped */
-	UKP_SITE_INTERNAL = 8, /* planted for ourselves, listed by nobody */
+	UKP_SITE_CONTROL = 1,    /* changes control flow: no fall-through exit */
+	UKP_SITE_POST = 2,       /* the slot ends in the post-handler stub */
+	UKP_SITE_GONE = 4,       /* its text was unmapped */
+	UKP_SITE_INTERNAL = 8,   /* planted for ourselves, listed by nobody */
+	UKP_SITE_JUMP_ONLY = 16, /* never a breakpoint: one there is not ours */
 };
 
 struct ukp_site {

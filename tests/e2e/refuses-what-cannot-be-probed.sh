@@ -92,7 +92,7 @@ else
 fi
 
 start "$COUNTER" 1 1
-for def in 'p execve' 'r execve' 'p execve+4' 'p pthread_create+20' 'r setjmp' 'p sigprocmask' \
+for def in 'r execve' 'p execve+4' 'p pthread_create+20' 'r setjmp' 'r sigprocmask' \
 	'r _setjmp' 'p work+1' 'p nowhere' 'p 0x1000' 'p work $retval' 'p work %eax2'; do
 	snapshot "$PID" >"$T/before"
 	refused "$def" '.' -p "$PID" "$def"

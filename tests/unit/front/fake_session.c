@@ -167,6 +167,11 @@ void ukp_session_set_ret(struct ukp_session *s, enum ukp_ret how)
 	fake.ret = how;
 }
 
+unsigned int ukp_session_waiting(const struct ukp_session *s)
+{
+	return fake.waiting;
+}
+
 const char *ukp_session_refused(struct ukp_session *s)
 {
 	return fake.refused ? fake.refused : "";

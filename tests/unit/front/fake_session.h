@@ -17,6 +17,7 @@ struct fake {
 	int open_error;
 	const char *refused; /* of ukp_session_refused() */
 	const char *pending, *dropped;
+	unsigned int waiting;
 	struct ukp_counts counts;
 	const char *damage, *hazard;
 	const uint64_t *sample; /* latencies, ns, sorted */

@@ -279,6 +279,16 @@ static void a_refused_definition_plants_nothing(void **state)
 	has(err, "started 0");
 }
 
+static void places_that_wait_for_their_jumps_are_told(void **state)
+{
+	run("ukprobe stat -p 1 --for 0.01 p+a");
+	assert_null(strstr(err, "wait for their jumps"));
+	fake.waiting = 3;
+	run("ukprobe stat -p 1 --for 0.01 p+a");
+	assert_int_equal(status, 0);
+	has(err, "3 places wait for their jumps");
+}
+
 static void a_refused_definition_starts_no_command(void **state)
 {
 	run("ukprobe trace p+bad -- echo started");
@@ -532,6 +542,7 @@ int main(void)
 		T(trace_writes_to_a_file),
 		T(a_file_that_fails_is_told),
 		T(a_refused_definition_plants_nothing),
+		T(places_that_wait_for_their_jumps_are_told),
 		T(a_refused_definition_starts_no_command),
 		T(the_status_is_the_commands_own),
 		T(a_detach_that_fails_is_told),

@@ -163,7 +163,7 @@ static bool is_refused(struct sym_proc *sym, uint64_t pc)
 	/* The child of a vfork() of the program's own has all handlers still. */
 	if (sym_resolve(sym, pc, &s, &off) && strstr(s.name, "vfork"))
 		return true;
-	return deny_check(sym, pc, false) || place_check(sym, pc, false, -1, &err);
+	return deny_check(sym, pc, false, NULL) || place_check(sym, pc, false, NULL, -1, &err);
 }
 
 /* The program's own functions in a static one: main() and what blocked.c calls from it. */
@@ -177,6 +177,19 @@ static bool is_own(struct sym_proc *sym, uint64_t pc)
 		if (!strcmp(s.name, own[i]))
 			return true;
 	return false;
+}
+
+/* It unmaps the stack that a probe would use: not even a jump stands there. */
+static void expect_nothing_without_a_stack(struct sym_proc *sym)
+{
+	const char *jump_only;
+	struct sym_symbol s;
+
+	assert_int_equal(sym_lookup(sym, NULL, "__unmapself", &s, 1), 1);
+	assert_null(deny_check(sym, s.addr, false, &jump_only));
+	assert_non_null(jump_only);
+	assert_non_null(deny_check(sym, s.addr + 5, false, &jump_only));
+	assert_null(jump_only);
 }
 
 static void expect_all_refused(const char *target, bool in_program)
@@ -208,6 +221,8 @@ static void expect_all_refused(const char *target, bool in_program)
 	assert_true(r->steps > 20000);
 	assert_true(checked > 500);
 	assert_int_equal(allowed, 0);
+	if (in_program)
+		expect_nothing_without_a_stack(r->sym);
 	sym_close(r->sym);
 	free(r);
 }

@@ -266,14 +266,14 @@ static void where_threads_wait_for_what_may_be_cancelled_is_refused(void **state
 		assert_int_equal(pthread_create(&t, NULL, run, (void *)&waiters[i]), 0);
 		pc = settled_at();
 		m = sym_module_of(sym, pc);
-		why = deny_check(sym, pc - 2, false);
+		why = deny_check(sym, pc - 2, false, NULL);
 		if (!why) {
 			print_error("%s waits at %#lx, where a probe would be\n", waiters[i].name,
 			            pc);
 			fail();
 		}
 		assert_int_equal(denied_open(&d, sym, m, false), 0);
-		assert_ptr_equal(denied_at(d, pc - 2), why);
+		assert_ptr_equal(denied_at(d, pc - 2, NULL), why);
 		denied_close(d);
 		by_place += inplace_check(sym, m, pc - 2) != NULL;
 		pthread_cancel(t);
@@ -305,11 +305,11 @@ static void the_check_of_one_and_of_many_agree(void **state)
 		struct sym_symbol s;
 
 		assert_true(sym_lookup(sym, m, names[i], &s, 1) > 0);
-		assert_null(deny_check(sym, s.addr, false)); /* the entry */
+		assert_null(deny_check(sym, s.addr, false, NULL)); /* the entry */
 		for (uint64_t at = s.addr; at < s.addr + s.size; at++) {
-			const char *why = deny_check(sym, at, false);
+			const char *why = deny_check(sym, at, false, NULL);
 
-			assert_ptr_equal(why, denied_at(d, at));
+			assert_ptr_equal(why, denied_at(d, at, NULL));
 			refused += why != NULL;
 		}
 	}
@@ -358,9 +358,9 @@ static void expect_labels(struct sym_proc *sym, uint64_t begin, uint64_t end)
 
 	assert_int_equal(denied_open(&d, sym, m, false), 0);
 	for (uint64_t at = begin - 4; at < end + 4; at++) {
-		const char *why = deny_check(sym, at, false);
+		const char *why = deny_check(sym, at, false, NULL);
 
-		assert_ptr_equal(why, denied_at(d, at));
+		assert_ptr_equal(why, denied_at(d, at, NULL));
 		assert_int_equal(why && strstr(why, "cancelled here by their place"),
 		                 at >= begin && at < end);
 	}

@@ -76,12 +76,12 @@ static void a_probe_on_it_is_refused(void **state)
 	struct err err = ERR_INIT;
 	struct survey *s;
 
-	assert_int_equal(place_check(sym, code, false, -1, &err), -EINVAL);
+	assert_int_equal(place_check(sym, code, false, NULL, -1, &err), -EINVAL);
 	assert_non_null(strstr(err.text, place_label));
-	assert_int_equal(place_check(sym, code + 5, false, -1, &err), 0);
+	assert_int_equal(place_check(sym, code + 5, false, NULL, -1, &err), 0);
 	assert_int_equal(survey_open(&s, sym, false), 0);
-	assert_ptr_equal(survey_check(s, code), place_label);
-	assert_null(survey_check(s, code + 5));
+	assert_ptr_equal(survey_check(s, code, NULL), place_label);
+	assert_null(survey_check(s, code + 5, NULL));
 	survey_close(s);
 }
 

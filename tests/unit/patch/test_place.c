@@ -49,7 +49,7 @@ static const char *survey_says(uint64_t addr)
 	const char *why;
 
 	assert_int_equal(survey_open(&s, sym, false), 0);
-	why = survey_check(s, addr);
+	why = survey_check(s, addr, NULL);
 	survey_close(s);
 	return why;
 }
@@ -57,7 +57,7 @@ static const char *survey_says(uint64_t addr)
 static void expect_refused(uint64_t addr, int code, const char *words)
 {
 	struct err err = ERR_INIT;
-	int ret = place_check(sym, addr, false, -1, &err);
+	int ret = place_check(sym, addr, false, NULL, -1, &err);
 
 	if (ret != code || !strstr(err.text, words)) {
 		print_error("%#lx: %d '%s', not %d '%s'\n", addr, ret, ret ? err.text : "", code,
@@ -71,7 +71,7 @@ static void expect_allowed(uint64_t addr)
 {
 	struct err err = ERR_INIT;
 
-	if (place_check(sym, addr, false, -1, &err)) {
+	if (place_check(sym, addr, false, NULL, -1, &err)) {
 		print_error("%#lx: '%s'\n", addr, err.text);
 		fail();
 	}
@@ -216,7 +216,7 @@ static void what_handlers_return_through_is_refused(void **state)
 	expect_allowed((uint64_t)return_other);
 	expect_allowed((uint64_t)return_other + 5);
 	/* libc's own, nameless or not */
-	assert_int_equal(place_check(sym, at, false, -1, &err), -EINVAL);
+	assert_int_equal(place_check(sym, at, false, NULL, -1, &err), -EINVAL);
 	assert_int_equal(plan_sigreturn((const uint8_t *)at, PLAN_SIGRETURN_MAX), 7);
 }
 
@@ -312,7 +312,7 @@ static void an_error_names_its_column(void **state)
 	struct err err = ERR_INIT;
 
 	look();
-	assert_int_equal(place_check(sym, 0x1000, false, 7, &err), -EINVAL);
+	assert_int_equal(place_check(sym, 0x1000, false, NULL, 7, &err), -EINVAL);
 	assert_int_equal(err.column, 7);
 }
 
