@@ -83,8 +83,9 @@ int lang_resolve(const struct lang_def *def, struct sym_proc *proc, uint64_t *ad
 
 /*
  * All functions that a definition means, by address in each module, each
- * address once; stops when fn returns nonzero, and returns that.  Those that
- * can't be probed at their entry are among them: lang_no_entry() says why.
+ * address once; GLOB * means those without a name (""), too.  Stops when fn returns nonzero, and
+ * returns that.  Those that can't be probed at their entry are among them: lang_no_entry() says
+ * why.
  */
 typedef int (*lang_func_fn)(const struct sym_symbol *func, void *arg);
 int lang_resolve_all(const struct lang_def *def, struct sym_proc *proc, lang_func_fn fn, void *arg,
@@ -96,8 +97,8 @@ int lang_resolve_all(const struct lang_def *def, struct sym_proc *proc, lang_fun
 typedef int (*lang_code_fn)(uint64_t start, uint64_t end, void *arg);
 int lang_resolve_code(const struct lang_def *def, struct sym_proc *proc, lang_code_fn fn, void *arg,
                       struct err *err);
-/* Why nobody calls what this symbol names, or NULL. */
-const char *lang_no_entry(const struct sym_symbol *func);
+/* Why it is no entry that the definition could mean, or NULL: nobody calls it, or so. */
+const char *lang_no_entry(const struct lang_def *def, const struct sym_symbol *func);
 
 /*
  * Compile the arguments.  *ev is malloc'ed (steps behind it), chan, id,

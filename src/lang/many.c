@@ -65,8 +65,8 @@ int lang_resolve_all(const struct lang_def *def, struct sym_proc *proc, lang_fun
 	}
 	ret = lang_find_module(pl, proc, &m, err);
 	if (!ret)
-		ret = sym_for_each_func(proc, m, strcmp(pl->sym, "*") ? pl->sym : NULL, on_func,
-		                        &w);
+		ret = strcmp(pl->sym, "*") ? sym_for_each_func(proc, m, pl->sym, on_func, &w)
+		                           : sym_for_each_entry(proc, m, on_func, &w);
 	return ret || w.nr ? ret : no_match(pl, proc, m, err);
 }
 
@@ -121,8 +121,11 @@ int lang_resolve_code(const struct lang_def *def, struct sym_proc *proc, lang_co
 	return ret || r.nr ? ret : no_match(pl, proc, m, err);
 }
 
-const char *lang_no_entry(const struct sym_symbol *func)
+const char *lang_no_entry(const struct lang_def *def, const struct sym_symbol *func)
 {
+	/* An unwinder's own functions have no names, mostly, and would read ours. */
+	if (def->ret && !*func->name)
+		return "it has no name, and may be one that looks at its return address";
 	if (func->ifunc)
 		return "it only chooses an implementation when it is bound";
 	if (lang_is_cold(func->name))

@@ -54,7 +54,7 @@ static int take(uint64_t addr, const char *why, const char *jump_only, void *arg
 static int take_func(const struct sym_symbol *func, void *arg)
 {
 	struct gather *g = arg;
-	const char *why = lang_no_entry(func), *jump_only = NULL;
+	const char *why = lang_no_entry(g->head->def, func), *jump_only = NULL;
 
 	if (!why)
 		why = survey_check(g->survey, func->addr, &jump_only);

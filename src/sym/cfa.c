@@ -148,17 +148,17 @@ static bool moves(struct cfa_run *r, uint8_t op, uint64_t *to)
 }
 
 /* Up to the last instruction that holds at pc. */
-static void run(struct facts *f, struct cfa_run *r, uint64_t pc)
+static void run(uint64_t *budget, struct cfa_run *r, uint64_t pc)
 {
 	while (!r->c.bad && r->c.at < r->c.end) {
 		uint64_t before = r->c.at, to;
 		uint8_t op = (uint8_t)eh_get(&r->c, 1);
 
-		if (!f->cfa_budget) {
+		if (!*budget) {
 			r->c.bad = true;
 			return;
 		}
-		f->cfa_budget--;
+		--*budget;
 		if (moves(r, op, &to)) {
 			if (!r->c.bad && to > pc) {
 				r->c.at = before;
@@ -173,29 +173,39 @@ static void run(struct facts *f, struct cfa_run *r, uint64_t pc)
 	}
 }
 
+/* To the beginning of the FDE's own program. */
+static void begin(uint64_t *budget, struct cfa_run *r, const struct eh_frames *frames,
+                  const struct eh_fde *fde)
+{
+	uint64_t lsda, program;
+
+	memset(r, 0, sizeof(*r));
+	r->c.bad = true;
+	if (!eh_augmentation(frames, fde, &lsda, &program))
+		return;
+	r->cie = fde->cie;
+	r->loc = fde->start;
+	r->c = (struct eh_cursor){ frames->buf, fde->cie.program, fde->cie.end, frames->vaddr,
+		                   false };
+	run(budget, r, UINT64_MAX);
+	if (r->loc != fde->start)
+		r->c.bad = true;
+	r->c.at = program;
+	r->c.end = fde->end;
+}
+
 static void start_run(struct facts *f, size_t i)
 {
 	struct eh_walk w = EH_WALK_INIT(&f->frames);
 	struct cfa_run *r = &f->cfa;
 	struct eh_fde fde;
-	uint64_t lsda, program;
 
-	memset(r, 0, sizeof(*r));
-	r->fde = i;
-	r->c.bad = true;
 	w.at = f->fde[i].at;
-	if (!eh_next(&w, &fde) || fde.at != f->fde[i].at ||
-	    !eh_augmentation(&f->frames, &fde, &lsda, &program))
-		return;
-	r->cie = fde.cie;
-	r->loc = f->fde[i].start;
-	r->c = (struct eh_cursor){ f->frames.buf, fde.cie.program, fde.cie.end, f->frames.vaddr,
-		                   false };
-	run(f, r, UINT64_MAX);
-	if (r->loc != f->fde[i].start)
-		r->c.bad = true;
-	r->c.at = program;
-	r->c.end = fde.end;
+	if (eh_next(&w, &fde) && fde.at == f->fde[i].at)
+		begin(&f->cfa_budget, r, &f->frames, &fde);
+	else
+		*r = (struct cfa_run){ .c.bad = true };
+	r->fde = i;
 }
 
 /* Several may overlap: the one that begins last. */
@@ -226,13 +236,25 @@ const struct cfa_rule *facts_cfa(struct facts *f, uint64_t pc)
 		return NULL;
 	if (i != r->fde || pc < r->loc)
 		start_run(f, i);
-	run(f, r, pc);
+	run(&f->cfa_budget, r, pc);
 	return !r->c.bad && r->rule.known ? &r->rule : NULL;
+}
+
+static bool is_bare(const struct cfa_rule *rule)
+{
+	return rule && rule->reg == REG_RSP && rule->off == 8;
 }
 
 bool facts_bare_stack(struct facts *f, uint64_t pc)
 {
-	const struct cfa_rule *rule = facts_cfa(f, pc);
+	return is_bare(facts_cfa(f, pc));
+}
 
-	return rule && rule->reg == REG_RSP && rule->off == 8;
+bool eh_bare_start(const struct eh_frames *frames, const struct eh_fde *fde, uint64_t *budget)
+{
+	struct cfa_run r;
+
+	begin(budget, &r, frames, fde);
+	run(budget, &r, fde->start);
+	return !r.c.bad && r.rule.known && is_bare(&r.rule);
 }

@@ -90,6 +90,9 @@ bool eh_next(struct eh_walk *w, struct eh_fde *fde);
  */
 bool eh_augmentation(const struct eh_frames *f, const struct eh_fde *fde, uint64_t *lsda,
                      uint64_t *program);
+/* Is there nothing but the return address on the stack where it begins?  cfa.c; budget: of steps.
+ */
+bool eh_bare_start(const struct eh_frames *f, const struct eh_fde *fde, uint64_t *budget);
 /* Do the bounds lie in executable memory? */
 bool eh_in_text(const struct image *img, const struct eh_fde *fde);
 

@@ -183,6 +183,8 @@ void symtab_read(struct symtab *t, const struct image *main, const struct image 
                  const struct fdes *fdes);
 
 /* resolve.c */
+/* Its place is mapped from its file: a debug file may know more. */
+bool symbol_is_there(struct sym_proc *p, const struct sym_symbol *s);
 void symbol_fill(struct sym_module *m, const struct symbol *s, struct sym_symbol *out);
 
 #endif

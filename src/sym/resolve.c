@@ -76,7 +76,7 @@ static void lookup_in(struct sym_module *m, const char *name, size_t len, const 
  * Part of a file may be mapped once more elsewhere (V8 does so with its own
  * code): what of that copy isn't there can't be meant.
  */
-static bool is_there(struct sym_proc *p, const struct sym_symbol *s)
+bool symbol_is_there(struct sym_proc *p, const struct sym_symbol *s)
 {
 	const struct sym_map *m = sym_map_find(p, s->addr);
 
@@ -88,7 +88,7 @@ static void drop_unmapped(struct sym_proc *p, struct hits *h)
 	size_t i, kept = 0;
 
 	for (i = 0; i < h->nr; i++)
-		if (is_there(p, &h->hit[i]))
+		if (symbol_is_there(p, &h->hit[i]))
 			h->hit[kept++] = h->hit[i];
 	if (kept)
 		h->nr = kept;
@@ -230,7 +230,7 @@ int sym_for_each_func(struct sym_proc *p, struct sym_module *module, const char 
 			    (k && symbol_is_alias(&t->sym[k - 1], &t->sym[k])))
 				continue;
 			symbol_fill(m, &t->sym[k], &s);
-			if (!is_there(p, &s))
+			if (!symbol_is_there(p, &s))
 				continue;
 			r = fn(&s, arg);
 			if (r)

@@ -120,6 +120,14 @@ int sym_for_each_func(struct sym_proc *p, struct sym_module *module, const char 
                       int (*fn)(const struct sym_symbol *sym, void *arg), void *arg);
 
 /*
+ * The same of all, and those that only .eh_frame knows among them, with the name
+ * "": where such a range begins there is nothing but a return address on the
+ * stack.  Where there is more it is a part of a function that is jumped to.
+ */
+int sym_for_each_entry(struct sym_proc *p, struct sym_module *module,
+                       int (*fn)(const struct sym_symbol *sym, void *arg), void *arg);
+
+/*
  * Calls fn for the ranges that are functions, by symbols or by .eh_frame: of each
  * module by address and without overlaps; stops on nonzero.
  */

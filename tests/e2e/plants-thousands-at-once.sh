@@ -80,6 +80,27 @@ eq "$(grep -c ': in: (steps+0x0/' "$T/trace")" 100 "entries"
 eq "$(grep -c ': out: (.* <- steps) arg1=0x6' "$T/trace")" 100 "returns"
 assert_untouched "$PID" "$T/before"
 
+# --- functions without a name: by what unwinds them, at their entries -----------
+build counter nameless gcc -s
+start "$BIN" 1 1000
+snapshot "$PID" loose >"$T/before"
+stat_start 3 'f counter.nameless:*'
+say go
+await '^done' 60
+stat_end
+work=$(value work)
+[ "$work" -ge 1000 ] || fail "the target has not worked"
+awk -v n="$work" '$1 == n && $2 ~ /^0x[0-9a-f]+$/' "$T/table" | grep -q . ||
+	fail "no function without a name was hit $work times: $(cat "$T/table")"
+assert_untouched "$PID" "$T/before" loose
+"$UKP" stat -p "$PID" --for 0.1 'f counter.nameless:*%return' >"$T/table" 2>"$T/err" || true
+grep -q 'it has no name, and may be one that looks at its return address' "$T/err" ||
+	fail "returns of functions without a name are followed"
+if "$UKP" stat -p "$PID" --for 0.1 'f counter.nameless:w*' >"$T/table" 2>"$T/err"; then
+	fail "another pattern than * takes functions without a name"
+fi
+assert_untouched "$PID" "$T/before" loose
+
 # --- under fire: threads run through what is planted and removed -------------
 CALLS=${LONG:+20000}
 CALLS=${CALLS:-2000}

@@ -190,6 +190,12 @@ int sym_for_each_func(struct sym_proc *p, struct sym_module *module, const char 
 	return ret;
 }
 
+int sym_for_each_entry(struct sym_proc *p, struct sym_module *module,
+                       int (*fn)(const struct sym_symbol *sym, void *arg), void *arg)
+{
+	return sym_for_each_func(p, module, NULL, fn, arg);
+}
+
 int sym_for_each_range(struct sym_proc *p, struct sym_module *module,
                        int (*fn)(uint64_t start, uint64_t end, void *arg), void *arg)
 {

@@ -261,9 +261,16 @@ static void all_functions_are_handed_out_with_those_that_have_no_entry(void **st
 	assert_int_equal(s.nr,
 	                 7); /* malloc, restore, two of memcpy and two it chooses from, strlen */
 	lang_free(def);
-	assert_non_null(lang_no_entry(&(struct sym_symbol){ .name = "memcpy", .ifunc = true }));
-	assert_non_null(lang_no_entry(&(struct sym_symbol){ .name = "work.cold" }));
-	assert_null(lang_no_entry(&(struct sym_symbol){ .name = "work" }));
+	struct lang_def entry = { .ret = false }, exit = { .ret = true };
+
+	assert_non_null(
+		lang_no_entry(&entry, &(struct sym_symbol){ .name = "memcpy", .ifunc = true }));
+	assert_non_null(lang_no_entry(&entry, &(struct sym_symbol){ .name = "work.cold" }));
+	assert_null(lang_no_entry(&entry, &(struct sym_symbol){ .name = "work" }));
+	assert_null(lang_no_entry(&exit, &(struct sym_symbol){ .name = "work" }));
+	/* Of one without a name nobody knows whether it reads its return address. */
+	assert_null(lang_no_entry(&entry, &(struct sym_symbol){ .name = "" }));
+	assert_non_null(lang_no_entry(&exit, &(struct sym_symbol){ .name = "" }));
 }
 
 static void what_the_kernel_does_not_log_still_gets_a_sentence(void **state)

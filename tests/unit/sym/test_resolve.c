@@ -236,6 +236,89 @@ static void code_is_handed_out_once_and_in_order(void **state)
 	sym_close(p);
 }
 
+struct entries {
+	uint64_t last;
+	size_t named, nameless, back, inside;
+	struct sym_proc *p;
+};
+
+static int enter(const struct sym_symbol *s, void *arg)
+{
+	struct entries *e = arg;
+	struct sym_symbol named;
+	uint64_t off;
+
+	e->back += s->addr < e->last;
+	e->last = s->addr;
+	if (*s->name) {
+		e->named++;
+		return 0;
+	}
+	e->nameless++;
+	/* With a name it would have been handed out by that. */
+	e->inside += sym_resolve(e->p, s->addr, &named, &off) && named.func && off < named.size;
+	return 0;
+}
+
+static void entries_are_those_with_a_name_and_those_without(void **state)
+{
+	struct sym_proc *p = open_proc(getpid());
+	struct sym_module *libc = sym_module_find(p, "libc");
+	struct seen all = { NULL, 0, { 0 } };
+	struct entries e = { .p = p };
+
+	sym_for_each_func(p, libc, NULL, see, &all);
+	assert_int_equal(sym_for_each_entry(p, libc, enter, &e), 0);
+	print_message("%zu with a name, %zu without\n", e.named, e.nameless);
+	assert_int_equal(e.named, all.nr);
+	assert_int_equal(e.back, 0);
+	assert_int_equal(e.inside, 0);
+	/* libc's own functions, where its debug symbols are not installed. */
+	assert_true(e.named > 3500 || e.nameless > 500);
+	sym_close(p);
+}
+
+/* What is jumped to with registers on the stack is a part of a function. */
+__asm__(".section .text.parts, \"ax\", @progbits\n"
+        ".Lbegin:\n"
+        "	.cfi_startproc\n"
+        "	nop\n"
+        "	ret\n"
+        "	.cfi_endproc\n"
+        ".Lpart:\n"
+        "	.cfi_startproc\n"
+        "	.cfi_def_cfa_offset 24\n"
+        "	nop\n"
+        "	ret\n"
+        "	.cfi_endproc\n"
+        ".section .data.rel.ro, \"aw\", @progbits\n"
+        ".balign 8\n"
+        "parts:	.quad .Lbegin, .Lpart\n"
+        ".text\n");
+extern const uint64_t parts[2];
+
+static int enter_parts(const struct sym_symbol *s, void *arg)
+{
+	struct entries *e = arg;
+
+	if (*s->name)
+		return 0;
+	e->nameless += s->addr == parts[0];
+	e->inside += s->addr == parts[1];
+	return 0;
+}
+
+static void parts_of_functions_are_no_entries(void **state)
+{
+	struct sym_proc *p = open_proc(getpid());
+	struct entries e = { .p = p };
+
+	assert_int_equal(sym_for_each_entry(p, sym_module_of(p, parts[0]), enter_parts, &e), 0);
+	assert_int_equal(e.nameless, 1);
+	assert_int_equal(e.inside, 0);
+	sym_close(p);
+}
+
 static void a_library_is_named_behind_its_function(void **state)
 {
 	struct sym_proc *p = open_proc(getpid());
@@ -262,6 +345,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_plt_holds_no_functions, help_setup,
 		                                help_teardown),
 		cmocka_unit_test(functions_are_listed_by_address_and_by_glob),
+		cmocka_unit_test(entries_are_those_with_a_name_and_those_without),
+		cmocka_unit_test(parts_of_functions_are_no_entries),
 		cmocka_unit_test(code_is_handed_out_once_and_in_order),
 		cmocka_unit_test(a_library_is_named_behind_its_function),
 	};
