@@ -181,6 +181,17 @@ static void take_word(struct detour *d)
 	here(d);
 }
 
+/* Leaves out words that are not given back; returns how many are left to leave out: none. */
+static int skip_words(struct detour *d, int gap)
+{
+	if (!gap)
+		return 0;
+	move_sp(&d->g, gap);
+	d->words -= (unsigned int)gap;
+	here(d);
+	return 0;
+}
+
 /* All registers back; sp comes to be left words below where it was. */
 static void restore(struct detour *d, unsigned int left)
 {
@@ -197,12 +208,7 @@ static void restore(struct detour *d, unsigned int left)
 			gap++;
 			continue;
 		}
-		if (gap) {
-			move_sp(g, gap);
-			d->words -= (unsigned int)gap;
-			here(d);
-			gap = 0;
-		}
+		gap = skip_words(d, gap);
 		if (w == W_DI && d->flags & UKP_PC_CALLS)
 			take_word(d);
 		if (w == W_FLAGS)
@@ -293,12 +299,7 @@ void entry_tail(struct detour *d)
 			gap++;
 			continue;
 		}
-		if (gap) {
-			move_sp(g, gap);
-			d->words -= (unsigned int)gap;
-			here(d);
-			gap = 0;
-		}
+		gap = skip_words(d, gap);
 		if (number[w] >= 8)
 			GEN(g, 0x41);
 		GEN(g, (uint8_t)(0x58 | (number[w] & 7)));
