@@ -20,6 +20,9 @@ void child_end(struct child *c);
 
 _Noreturn void die(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* Nanoseconds of CPU time a call of fn, over n of them, each with the last one's result. */
+double ns_a_call(long (*volatile fn)(long, long), long n);
+
 double median(const double *v, size_t n);
 double worst(const double *v, size_t n);
 double least(const double *v, size_t n);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define SAMPLES_MAX 4096
@@ -80,6 +81,20 @@ static int compare(const void *a, const void *b)
 	double x = *(const double *)a, y = *(const double *)b;
 
 	return (x > y) - (x < y);
+}
+
+double ns_a_call(long (*volatile fn)(long, long), long n)
+{
+	struct timespec from, to;
+	long i, s = 1;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &from);
+	for (i = 0; i < n; i++)
+		s += fn(i, s);
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &to);
+	__asm__ volatile("" ::"r"(s));
+	return ((double)(to.tv_sec - from.tv_sec) * 1e9 + (double)(to.tv_nsec - from.tv_nsec)) /
+	       (double)n;
 }
 
 double median(const double *v, size_t n)

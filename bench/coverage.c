@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "patch/target_set.h"
 #include "plan/window.h"
 #include "sym/facts.h"
 
@@ -33,14 +34,6 @@ static double now(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
-}
-
-static void *need(void *p)
-{
-	if (p)
-		return p;
-	fputs("out of memory\n", stderr);
-	exit(1);
 }
 
 /* One executable page of the file, as a mapping that its module can be told from. */
@@ -86,50 +79,16 @@ static struct sym_facts *facts_of(const char *path)
 	return f;
 }
 
-static size_t read_facts(void *arg, uint64_t addr, void *buf, size_t len)
-{
-	return sym_facts_read(arg, addr, buf, len);
-}
-
-static bool bare_stack(void *arg, uint64_t pc)
-{
-	return sym_facts_bare_stack(arg, pc);
-}
-
 static struct plan_targets *targets_of(struct sym_facts *f)
 {
-	struct plan_code *code = need(calloc(f->nr_code + 1, sizeof(*code)));
-	struct plan_bounds *func = need(calloc(f->nr_funcs + 1, sizeof(*func)));
-	struct plan_reloc *reloc = need(calloc(f->nr_relocs + 1, sizeof(*reloc)));
-	const struct plan_module m = {
-		.code = code,
-		.nr_code = f->nr_code,
-		.func = func,
-		.nr_funcs = f->nr_funcs,
-		.reloc = reloc,
-		.nr_relocs = f->nr_relocs,
-		.extra = f->extra,
-		.nr_extra = f->nr_extra,
-		.fixed = f->fixed,
-		.read = read_facts,
-		.bare_stack = bare_stack,
-		.arg = f,
-	};
+	struct plan_module m;
 	struct plan_targets *t;
 
-	for (size_t i = 0; i < f->nr_code; i++)
-		code[i] = (struct plan_code){ f->code[i].addr, f->code[i].bytes, f->code[i].size };
-	for (size_t i = 0; i < f->nr_funcs; i++)
-		func[i] = (struct plan_bounds){ f->func[i].start, f->func[i].end, f->func[i].part };
-	for (size_t i = 0; i < f->nr_relocs; i++)
-		reloc[i] = (struct plan_reloc){ f->reloc[i].place, f->reloc[i].target };
-	if (plan_targets_new(&t, &m)) {
+	if (target_set_module(&m, f) || plan_targets_new(&t, &m)) {
 		fputs("the target set can't be made\n", stderr);
 		exit(1);
 	}
-	free(code);
-	free(func);
-	free(reloc);
+	target_set_module_free(&m);
 	return t;
 }
 

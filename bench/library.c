@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #include "lib/hit/hit.h"
 #include "plan/detour.h"
@@ -118,20 +117,6 @@ static void plant(struct kprobe *kp)
 		die("no jump came: %s", why);
 }
 
-static double slice(long (*volatile fn)(long, long), long n)
-{
-	struct timespec from, to;
-	long i, s = 1;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &from);
-	for (i = 0; i < n; i++)
-		s += fn(i, s);
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &to);
-	__asm__ volatile("" ::"r"(s));
-	return ((double)(to.tv_sec - from.tv_sec) * 1e9 + (double)(to.tv_nsec - from.tv_nsec)) /
-	       (double)n;
-}
-
 static bool skipped(int i)
 {
 	return !floor_vec_mask && (i == FLOOR_VEC);
@@ -144,8 +129,8 @@ static void measure(int round)
 
 		if (skipped(i))
 			continue;
-		slice(rows[i].fn, CALLS / 10);
-		rows[i].ns[round] = slice(rows[i].fn, CALLS);
+		ns_a_call(rows[i].fn, CALLS / 10);
+		rows[i].ns[round] = ns_a_call(rows[i].fn, CALLS);
 		rows[i].hits += floor_hits - before;
 	}
 }

@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #include "engine/arch.h"
 #include "engine/frames.h"
@@ -259,20 +258,6 @@ static void plant_kret(struct kretprobe *rp)
 
 /* --- measuring ----------------------------------------------------------------------- */
 
-static double slice(long (*volatile fn)(long, long), long n)
-{
-	struct timespec from, to;
-	long i, s = 1;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &from);
-	for (i = 0; i < n; i++)
-		s += fn(i, s);
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &to);
-	__asm__ volatile("" ::"r"(s));
-	return ((double)(to.tv_sec - from.tv_sec) * 1e9 + (double)(to.tv_nsec - from.tv_nsec)) /
-	       (double)n;
-}
-
 static void print_row(int i)
 {
 	double ns[ROUNDS], floor[ROUNDS];
@@ -303,8 +288,8 @@ int main(void)
 	plant_all();
 	for (int r = 0; r < ROUNDS; r++)
 		for (int i = 0; i < NR_ROWS; i++) {
-			slice(rows[i].fn, CALLS / 10);
-			rows[i].ns[r] = slice(rows[i].fn, CALLS);
+			ns_a_call(rows[i].fn, CALLS / 10);
+			rows[i].ns[r] = ns_a_call(rows[i].fn, CALLS);
 		}
 	printf("%-42s %8s %8s %9s\n", "a call followed, medians", "ns", "over", "/ floor");
 	for (int i = 0; i < NR_ROWS; i++) {
