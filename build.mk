@@ -117,14 +117,14 @@ demo:
 lint := $(wildcard tests/lint/*.sh)
 e2e  := $(filter-out tests/e2e/lib.sh tests/e2e/run.sh,$(wildcard tests/e2e/*.sh))
 
-# Everything is built by gcc and by clang without a warning, then all tests run:
+# Everything, the bench included, is built by gcc and by clang without a warning, then all tests run:
 # lint, unit, unit under sanitizers, fuzzers for some seconds, scenarios, and
 # the command on real programs.  Of what can't be installed here only some tests
 # may have need: these say so.
 check:
 	@scripts/deps.sh build
-	@scripts/deps.sh demo check || echo "check: goes on without these"
-	@$(MAKE) --no-print-directory -s -j2 WERROR=-Werror all $(unit_bin) $(scenario_bin)
+	@scripts/deps.sh demo check bench || echo "check: goes on without these"
+	@$(MAKE) --no-print-directory -s -j2 WERROR=-Werror all $(unit_bin) $(scenario_bin) $(bench_bin)
 	@$(MAKE) --no-print-directory -s -j2 WERROR=-Werror CC=clang O=$(O)/clang all
 	@$(MAKE) --no-print-directory -s -j2 WERROR=-Werror SAN=1 O=$(O)/san san-tests
 	@$(MAKE) --no-print-directory -s -j2 WERROR=-Werror CC=clang SAN=fuzz O=$(O)/fuzz fuzzers
@@ -155,12 +155,12 @@ $(O)/bench/%: bench/%.c bench/child.c bench/uprobe.c bench/bench.h $(O)/test.a
 	@mkdir -p $(@D)
 	$(CC) $(filter-out -MMD -MP,$(hosted)) -o $@ $(filter %.c %.S %.a,$^) $(LIBS) -lelf
 
+bench_bin := $(addprefix $(O)/bench/,target hits stop_time jump library returns flat many.so ring scale scale_target)
+
 bench:
-	@scripts/deps.sh build
+	@scripts/deps.sh build bench
 	@scripts/deps.sh peers || true
-	@$(MAKE) --no-print-directory -s $(O)/ukprobe $(O)/bench/target $(O)/bench/hits \
-		$(O)/bench/stop_time $(O)/bench/jump $(O)/bench/library $(O)/bench/returns $(O)/bench/flat $(O)/bench/many.so \
-		$(O)/bench/ring $(O)/bench/scale $(O)/bench/scale_target
+	@$(MAKE) --no-print-directory -s $(O)/ukprobe $(bench_bin)
 	@O=$(O) bench/run.sh
 
 .PHONY: bench

@@ -1,7 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""redis.py UKPROBE PID SOCKET QUADS SECONDS: CPU nanoseconds that a redis-server under
-load needs for a GET, with a counting probe on processCommand and without.
+"""redis.py UKPROBE PID LOAD SOCKET QUADS SECONDS: CPU time that a redis-server needs for
+a GET, with a counting probe on processCommand and without.
+
+It is taken in units of what the load generator, process LOAD on the same CPU, spends in
+the same window: a request of the one and one of the other alternate by microseconds, so
+whatever makes the machine slower for a while (neighbours, clock rates) changes both,
+and a probe only the first.  In nanoseconds a window's cost varies three times as much.
 
 One after the other are measured, for so many seconds each: without, with, with,
 without.  What drifts evenly over a quad cancels out.  Every second quad is a blank:
@@ -22,9 +27,19 @@ SETTLE = 0.05  # after a change
 PATIENCE = 60
 
 
+def cpu_of(pid):
+    """Nanoseconds of all threads so far."""
+    total = 0
+    for path in glob.glob(f"/proc/{pid}/task/*/schedstat"):
+        with open(path) as f:
+            total += int(f.read().split()[0])
+    return total
+
+
 class Server:
-    def __init__(self, pid, path):
+    def __init__(self, pid, load, path):
         self.pid = pid
+        self.load = load
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.connect(path)
 
@@ -40,22 +55,14 @@ class Server:
         at = data.index(b"cmdstat_get:calls=") + len(b"cmdstat_get:calls=")
         return int(data[at:data.index(b",", at)])
 
-    def cpu(self):
-        """Nanoseconds of all threads so far."""
-        total = 0
-        for path in glob.glob(f"/proc/{self.pid}/task/*/schedstat"):
-            with open(path) as f:
-                total += int(f.read().split()[0])
-        return total
-
     def window(self, seconds):
-        """Nanoseconds a GET, and how many there were."""
-        gets, cpu = self.gets(), self.cpu()
+        """CPU time in units of the load's, nanoseconds a GET, and how many there were."""
+        gets, cpu, load = self.gets(), cpu_of(self.pid), cpu_of(self.load)
         time.sleep(seconds)
-        gets, cpu = self.gets() - gets, self.cpu() - cpu
+        gets, cpu, load = self.gets() - gets, cpu_of(self.pid) - cpu, cpu_of(self.load) - load
         if gets < 100:
             sys.exit(f"redis: {gets} requests in {seconds} s: the load does not run")
-        return cpu / gets, gets
+        return cpu / load, cpu / gets, gets
 
 
 class Probe:
@@ -81,18 +88,18 @@ class Probe:
 
 def quad(server, ukprobe, seconds):
     """The difference in per cent; ukprobe None: a blank."""
-    before, _ = server.window(seconds)
+    before, ns, _ = server.window(seconds)
     probe = Probe(ukprobe, server.pid) if ukprobe else None
     time.sleep(SETTLE)
-    first, gets = server.window(seconds)
-    second, more = server.window(seconds)
+    first, _, gets = server.window(seconds)
+    second, _, more = server.window(seconds)
     if probe:
         hits = probe.remove()
         if hits < gets + more:
             sys.exit(f"redis: {hits} hits of {gets + more} requests")
     time.sleep(SETTLE)
-    after, _ = server.window(seconds)
-    return 100 * ((first + second) / (before + after) - 1), (before + after) / 2
+    after, last, _ = server.window(seconds)
+    return 100 * ((first + second) / (before + after) - 1), (ns + last) / 2
 
 
 def interval(values):
@@ -104,8 +111,8 @@ def interval(values):
 
 
 def main():
-    ukprobe, pid, path, quads, seconds = sys.argv[1:]
-    server = Server(int(pid), path)
+    ukprobe, pid, load, path, quads, seconds = sys.argv[1:]
+    server = Server(int(pid), int(load), path)
     server.window(1)  # warm
     blank, probed, ns = [], [], []
     for _ in range(int(quads)):

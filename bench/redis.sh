@@ -50,4 +50,4 @@ until redis-cli -s "$dir/sock" info commandstats | grep -q cmdstat_get; do
 	kill -0 $load 2>/dev/null || die "redis-benchmark does not run"
 	sleep 0.05
 done
-python3 bench/redis.py "$ukprobe" $server "$dir/sock" "$QUADS" "$SECONDS_EACH"
+python3 bench/redis.py "$ukprobe" $server $load "$dir/sock" "$QUADS" "$SECONDS_EACH"

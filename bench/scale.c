@@ -114,7 +114,7 @@ static void trace(pid_t pid, const char *line, struct result *r)
 	r->target_mb = -own_mb(pid);
 	r->cpu_ms = -read_ms(CLOCK_PROCESS_CPUTIME_ID);
 	at = now_ms();
-	check(probe_add(c, line, ADD_COUNT, &p, &err), &err);
+	check(probe_add(c, line, ADD_COUNT, PLAN_BY_NONE, &p, &err), &err);
 	check(probe_start(c, &err), &err);
 	r->plant_ms = now_ms() - at;
 	r->cpu_ms += read_ms(CLOCK_PROCESS_CPUTIME_ID);

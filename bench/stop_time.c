@@ -106,7 +106,7 @@ static void one_round(pid_t pid, double us[NR_STEPS])
 	us[CHANNEL] = (double)inject_longest_us(t->inject);
 	for (i = 0; i < NR_PROBES; i++) {
 		snprintf(line, sizeof(line), "%c victim_%d", i % 2 ? 'r' : 'p', i);
-		check(probe_add(c, line, ADD_EVENT, &p, &err), &err);
+		check(probe_add(c, line, ADD_EVENT, PLAN_BY_NONE, &p, &err), &err);
 	}
 	check(probe_start(c, &err), &err);
 	us[PLANT] = (double)inject_longest_us(t->inject);

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# deps.sh build|demo|check|peers...: installs what these need and is not there.
+# deps.sh build|demo|check|torture|bench|peers...: installs what these need and is not there.
 # Debian's names; on another system the list is printed and nothing is done.
 set -u
 
@@ -10,7 +10,7 @@ declare -A need=(
 	[check]="bc libcmocka-dev clang clang-format libclang-rt-14-dev g++ gcc-multilib libunwind-14-dev musl-tools gdb strace
 		redis-server redis-tools procps util-linux mandoc python3"
 	[torture]="python3.11 libpython3.11-testsuite sqlite3 libsqlite3-0 libssl3 libssl-dev perl gzip"
-	[bench]="libcmocka-dev"
+	[bench]="libcmocka-dev libelf-dev"
 	[peers]="uftrace liblttng-ust-dev lttng-tools redis-server redis-tools python3"
 )
 
