@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the engine needs of a CPU.  One implementation in x86/.
+ * What the engine needs of a CPU.  One implementation in x86/; what is an instruction
+ * or two, and needed several times a hit, is in x86/inline.h.
  */
 #ifndef UKP_ENGINE_ARCH_H
 #define UKP_ENGINE_ARCH_H
@@ -17,8 +18,8 @@ struct ukp_ctl;
 /* The clock of records: the TSC. */
 uint64_t ukp_arch_clock(void);
 /* The CPU this runs on; a hint that may be stale at once. */
-uint32_t ukp_arch_cpu(const struct ukp_ctl *ctl);
-uint32_t ukp_arch_cpu_by(bool rdpid); /* whether the CPU has that instruction */
+static inline uint32_t ukp_arch_cpu(const struct ukp_ctl *ctl);
+static inline uint32_t ukp_arch_cpu_by(bool rdpid); /* whether the CPU has that instruction */
 
 /* Which of n shards a CPU has: mostly there are as many, and a division takes its time. */
 static inline uint32_t ukp_shard(uint32_t cpu, uint32_t n)
@@ -48,11 +49,13 @@ uint64_t ukp_arch_thread(void);
  * *at from old to new, as far as this thread's signal handlers can see at once;
  * false: it was something else.
  */
-bool ukp_arch_swap(uint64_t *at, uint64_t old, uint64_t new);
+static inline bool ukp_arch_swap(uint64_t *at, uint64_t old, uint64_t new);
 
 /* A system call, for paths that are no hits. */
 long ukp_arch_syscall(long nr, long a, long b, long c, long d);
 
 #pragma GCC visibility pop
+
+#include "engine/x86/inline.h"
 
 #endif

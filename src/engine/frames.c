@@ -15,8 +15,11 @@
 #endif
 
 #define STATE(word) ((word)&0xff)
-#define TAG_MASK 0xffff00ull
+#define TAG_MASK 0xffffff00u
 #define SWEEP_EVERY 16 /* uses of a record */
+
+/* Part of a hit's one way through, whoever else calls it. */
+#define INLINE static inline __attribute__((always_inline))
 
 uint64_t ukp_frames_size(uint32_t n)
 {
@@ -33,26 +36,26 @@ void ukp_frames_init(struct ukp_frames *t, uint32_t n)
 	t->off_records = sizeof(*t) + ((uint64_t)t->mask + 1) * sizeof(t->bucket[0]);
 }
 
-static uint64_t hash(uint64_t frame, uint64_t key)
+INLINE uint64_t hash(uint64_t frame, uint64_t key)
 {
 	uint64_t h = (frame >> 3 ^ key << 7) * 0x9e3779b97f4a7c15ull;
 
 	return h ^ h >> 32;
 }
 
-static uint64_t live_word(uint64_t h, uint32_t gen)
+/* The lower half of a live word, by which a scan compares. */
+static uint32_t live_half(uint64_t h)
 {
-	return (uint64_t)gen << 32 | (h & TAG_MASK) | UKP_FRAME_LIVE;
+	return ((uint32_t)h & TAG_MASK) | UKP_FRAME_LIVE;
 }
 
-/* By all of a word but gen. */
-static bool may_be(uint64_t word, uint64_t h)
+static uint64_t live_word(uint64_t h, uint32_t gen)
 {
-	return ((word ^ live_word(h, 0)) & (TAG_MASK | 0xff)) == 0;
+	return (uint64_t)gen << 32 | live_half(h);
 }
 
 /* The first one, then the others: what the hash names behind the first few, and the next. */
-static struct ukp_frames_bucket *bucket_of(struct ukp_frames *t, uint64_t h, unsigned int probe)
+INLINE struct ukp_frames_bucket *bucket_of(struct ukp_frames *t, uint64_t h, unsigned int probe)
 {
 	uint64_t i = h >> 24;
 
@@ -92,20 +95,30 @@ static bool claim_word(uint64_t *at, uint64_t word)
 	                                   __ATOMIC_RELAXED);
 }
 
-/* The key's record in one bucket, claimed; *free: a free word that was seen, or NULL. */
-static struct ukp_instance *find(struct ukp_frames *t, struct ukp_frames_bucket *b, uint64_t h,
-                                 uint64_t frame, uint64_t key, uint64_t **free)
+/* The lower half, little-endian: a part of what is written as a whole. */
+static uint32_t half_of(const uint64_t *at)
 {
-	*free = NULL;
-	for (unsigned int i = 0; i < UKP_FRAMES_WORDS; i++) {
-		uint64_t *at = &b->word[i], word;
+	typedef uint32_t __attribute__((may_alias)) half;
 
+	return __atomic_load_n((const half *)at, __ATOMIC_RELAXED);
+}
+
+/* The key's record in one bucket, claimed. */
+INLINE struct ukp_instance *find(struct ukp_frames *t, struct ukp_frames_bucket *b, uint64_t h,
+                                 uint64_t frame, uint64_t key)
+{
+	const uint32_t half = live_half(h);
+
+	for (uint64_t *at = b->word; at < b->word + UKP_FRAMES_WORDS; at++) {
+		uint64_t word;
+
+		UKP_STEP();
+		if (half_of(at) != half)
+			continue;
 		UKP_STEP();
 		/* Acquire: the record was written before the word. */
 		word = __atomic_load_n(at, __ATOMIC_ACQUIRE);
-		if (!word && !*free)
-			*free = at;
-		if (!may_be(word, h))
+		if ((uint32_t)word != half)
 			continue;
 		UKP_STEP();
 		if (is_key(record_of(t, at), frame, key) && claim_word(at, word))
@@ -120,63 +133,109 @@ static unsigned int probes(const struct ukp_frames *t)
 	return __atomic_load_n(&t->spilled, __ATOMIC_ACQUIRE) ? 1 + t->others : 1;
 }
 
-struct ukp_instance *ukp_frames_take(struct ukp_frames *t, uint64_t frame, uint64_t key)
+/* Behind the first bucket: rare. */
+static __attribute__((noinline)) struct ukp_instance *find_further(struct ukp_frames *t, uint64_t h,
+                                                                   uint64_t frame, uint64_t key)
+{
+	struct ukp_instance *inst = NULL;
+
+	for (unsigned int i = 1; !inst && i < probes(t); i++)
+		inst = find(t, bucket_of(t, h, i), h, frame, key);
+	return inst;
+}
+
+INLINE struct ukp_instance *take(struct ukp_frames *t, uint64_t frame, uint64_t key)
 {
 	const uint64_t h = hash(frame, key);
-	uint64_t *free;
+	struct ukp_instance *inst = find(t, bucket_of(t, h, 0), h, frame, key);
 
-	for (unsigned int i = 0; i < probes(t); i++) {
-		struct ukp_instance *inst = find(t, bucket_of(t, h, i), h, frame, key, &free);
+	return inst || probes(t) == 1 ? inst : find_further(t, h, frame, key);
+}
 
-		if (inst)
-			return inst;
+struct ukp_instance *ukp_frames_take(struct ukp_frames *t, uint64_t frame, uint64_t key)
+{
+	return take(t, frame, key);
+}
+
+/* Mostly: a few calls are on their way, and they have other buckets. */
+INLINE bool is_empty(const struct ukp_frames_bucket *b)
+{
+	const uint64_t *w = b->word;
+
+	_Static_assert(UKP_FRAMES_WORDS == 8, "all are looked at, without a loop");
+	UKP_STEP();
+#define SEEN(i) __atomic_load_n(&w[i], __ATOMIC_RELAXED)
+	return !(SEEN(0) | SEEN(1) | SEEN(2) | SEEN(3) | SEEN(4) | SEEN(5) | SEEN(6) | SEEN(7));
+#undef SEEN
+}
+
+static struct ukp_instance *claim_free(struct ukp_frames *t, struct ukp_frames_bucket *b)
+{
+	for (uint64_t *at = b->word; at < b->word + UKP_FRAMES_WORDS; at++) {
+		UKP_STEP();
+		if (!__atomic_load_n(at, __ATOMIC_RELAXED) && claim_word(at, 0))
+			return record_of(t, at);
 	}
 	return NULL;
 }
 
-static struct ukp_instance *claim_free(struct ukp_frames *t, struct ukp_frames_bucket *b,
-                                       uint64_t *hint)
+static __attribute__((noinline)) struct ukp_instance *claim_further(struct ukp_frames *t,
+                                                                    uint64_t h)
 {
-	if (hint && claim_word(hint, 0))
-		return record_of(t, hint);
-	for (unsigned int i = 0; i < UKP_FRAMES_WORDS; i++) {
-		UKP_STEP();
-		if (!__atomic_load_n(&b->word[i], __ATOMIC_RELAXED) && claim_word(&b->word[i], 0))
-			return record_of(t, &b->word[i]);
+	struct ukp_instance *inst = NULL;
+
+	/* Before the word, see probes(). */
+	__atomic_store_n(&t->spilled, 1, __ATOMIC_RELEASE);
+	for (unsigned int i = 1; !inst && i <= t->others; i++)
+		inst = claim_free(t, bucket_of(t, h, i));
+	return inst;
+}
+
+static __attribute__((noinline)) struct ukp_instance *
+claim_among_others(struct ukp_frames *t, uint64_t h, uint64_t frame, uint64_t key, bool *stale)
+{
+	struct ukp_frames_bucket *first = bucket_of(t, h, 0);
+	struct ukp_instance *inst = find(t, first, h, frame, key);
+
+	if (!inst && probes(t) > 1)
+		inst = find_further(t, h, frame, key);
+	*stale = inst != NULL;
+	if (inst)
+		return inst;
+	inst = claim_free(t, first);
+	return inst ? inst : claim_further(t, h);
+}
+
+/* A bucket that was empty had no record of that key, and only its owner makes one. */
+INLINE struct ukp_instance *claim(struct ukp_frames *t, uint64_t frame, uint64_t key, bool *stale)
+{
+	const uint64_t h = hash(frame, key);
+	struct ukp_frames_bucket *b = bucket_of(t, h, 0);
+
+	if (probes(t) == 1 && is_empty(b) && claim_word(b->word, 0)) {
+		*stale = false;
+		return record_of(t, b->word);
 	}
-	return NULL;
+	return claim_among_others(t, h, frame, key, stale);
 }
 
 struct ukp_instance *ukp_frames_claim(struct ukp_frames *t, uint64_t frame, uint64_t key,
                                       bool *stale)
 {
-	const uint64_t h = hash(frame, key);
-	struct ukp_frames_bucket *first = bucket_of(t, h, 0);
-	struct ukp_instance *inst;
-	uint64_t *free, *other;
-	unsigned int i;
-
-	inst = find(t, first, h, frame, key, &free);
-	for (i = 1; !inst && i < probes(t); i++)
-		inst = find(t, bucket_of(t, h, i), h, frame, key, &other);
-	*stale = inst != NULL;
-	if (!inst)
-		inst = claim_free(t, first, free);
-	if (inst)
-		return inst;
-	/* Before the word, see probes(). */
-	__atomic_store_n(&t->spilled, 1, __ATOMIC_RELEASE);
-	for (i = 1; !inst && i <= t->others; i++)
-		inst = claim_free(t, bucket_of(t, h, i), NULL);
-	return inst;
+	return claim(t, frame, key, stale);
 }
 
-void ukp_frames_publish(struct ukp_frames *t, struct ukp_instance *inst)
+INLINE void publish(struct ukp_frames *t, struct ukp_instance *inst)
 {
 	UKP_STEP();
 	/* Release: the record is complete before it can be found. */
 	__atomic_store_n(word_of(t, inst), live_word(hash(inst->frame, inst->key), ++inst->gen),
 	                 __ATOMIC_RELEASE);
+}
+
+void ukp_frames_publish(struct ukp_frames *t, struct ukp_instance *inst)
+{
+	publish(t, inst);
 }
 
 void ukp_frames_free(struct ukp_frames *t, struct ukp_instance *inst)
@@ -250,7 +309,7 @@ static bool return_address(struct ukp_hit *hit, uint64_t *addr)
 }
 
 /* A call that won't come to its exit; the record is ours. */
-static void drop(struct ukp_hit *hit, struct ukp_instance *inst)
+static __attribute__((noinline)) void drop(struct ukp_hit *hit, struct ukp_instance *inst)
 {
 	struct ukp_hit gone;
 
@@ -275,10 +334,10 @@ struct ukp_instance *ukp_frame_get_by(struct ukp_hit *hit, ukp_action_fn fn, uin
 	if (!return_address(hit, &addr))
 		return NULL;
 	*why = UKP_MISS_ARENA;
-	inst = ukp_frames_claim(frames(hit->ctl), hit->regs->sp, key, &stale);
+	inst = claim(frames(hit->ctl), hit->regs->sp, key, &stale);
 	if (!inst)
 		return NULL;
-	if (stale)
+	if (__builtin_expect(stale, 0))
 		drop(hit, inst);
 	/* Relaxed: a scan may look at a record that isn't in the table any more. */
 	__atomic_store_n(&inst->ret_addr, addr, __ATOMIC_RELAXED);
@@ -308,20 +367,26 @@ bool ukp_frame_is_dead(const struct ukp_instance *inst, void *ctl)
 	       !stub_owner(ctl, word) && !ukp_in_slots(ctl, word);
 }
 
-void ukp_frame_hook(struct ukp_hit *hit, struct ukp_instance *inst)
+static __attribute__((noinline)) void look_around(struct ukp_hit *hit,
+                                                  const struct ukp_instance *inst)
 {
 	struct ukp_frames *t = frames(hit->ctl);
-	struct ukp_instance *dead;
+	struct ukp_instance *dead = ukp_frames_sweep(t, (uint64_t)inst->gen << 8 ^ inst->frame,
+	                                             ukp_frame_is_dead, hit->ctl);
 
-	ukp_frames_publish(t, inst);
-	if (inst->gen % SWEEP_EVERY || hit->flags & UKP_HIT_NOREAD)
-		return;
-	dead = ukp_frames_sweep(t, (uint64_t)inst->gen << 8 ^ inst->frame, ukp_frame_is_dead,
-	                        hit->ctl);
 	if (dead) {
 		drop(hit, dead);
 		ukp_frames_free(t, dead);
 	}
+}
+
+void ukp_frame_hook(struct ukp_hit *hit, struct ukp_instance *inst)
+{
+	struct ukp_frames *t = frames(hit->ctl);
+
+	publish(t, inst);
+	if (!(inst->gen % SWEEP_EVERY) && !(hit->flags & UKP_HIT_NOREAD))
+		look_around(hit, inst);
 }
 
 void ukp_frames_drop(struct ukp_hit *hit, uint64_t where, uint64_t n,
@@ -380,7 +445,7 @@ int ukp_exit_hit(struct ukp_hit *hit, uint64_t key)
 {
 	struct ukp_frames *t = frames(hit->ctl);
 	const uint64_t ip = hit->regs->ip, sp = hit->regs->sp;
-	struct ukp_instance *inst = ukp_frames_take(t, sp, key);
+	struct ukp_instance *inst = take(t, sp, key);
 
 	if (!inst)
 		return 0;

@@ -35,7 +35,8 @@ static uint32_t *next_of(struct ukp_objpool *p, uint32_t index)
  * The top of one shard's stack; NONE if it is empty.  *seen adds up the tags
  * of the heads that were found empty.
  */
-static uint32_t pop_shard(struct ukp_objpool *p, uint32_t shard, uint64_t *seen)
+static inline __attribute__((always_inline)) uint32_t pop_shard(struct ukp_objpool *p,
+                                                                uint32_t shard, uint64_t *seen)
 {
 	uint64_t *at = &p->shards[shard].head;
 	uint64_t head, below;
@@ -79,9 +80,9 @@ static uint32_t search(struct ukp_objpool *p, uint32_t own, uint64_t *seen)
 	return index;
 }
 
-uint32_t ukp_objpool_pop(struct ukp_objpool *p, uint32_t cpu)
+/* The shard had none: everywhere. */
+static __attribute__((noinline)) uint32_t pop_anywhere(struct ukp_objpool *p, uint32_t own)
 {
-	uint32_t own = ukp_shard(cpu, p->nr_shards);
 	uint64_t before = UINT64_MAX;
 
 	/*
@@ -100,6 +101,15 @@ uint32_t ukp_objpool_pop(struct ukp_objpool *p, uint32_t cpu)
 		before = seen;
 	}
 	return UKP_OBJPOOL_NONE;
+}
+
+uint32_t ukp_objpool_pop(struct ukp_objpool *p, uint32_t cpu)
+{
+	const uint32_t own = ukp_shard(cpu, p->nr_shards);
+	uint64_t seen = 0;
+	uint32_t index = pop_shard(p, own, &seen);
+
+	return index != UKP_OBJPOOL_NONE ? index : pop_anywhere(p, own);
 }
 
 void ukp_objpool_push(struct ukp_objpool *p, uint32_t cpu, uint32_t index)

@@ -25,13 +25,10 @@ static struct ukp_objpool *pool(const struct ukp_ctl *ctl)
 	return (struct ukp_objpool *)((char *)priv + priv->off_pool);
 }
 
-uint32_t ukp_rethook_index(const struct ukp_ctl *ctl, uint64_t addr)
+uint32_t ukp_rethook_index_near(const struct ukp_ctl *ctl, uint64_t off)
 {
-	uint64_t off = addr - ctl->stubs, index = off / UKP_STUB_SIZE;
+	uint64_t index = off / UKP_STUB_SIZE;
 
-	/* Mostly it is no stub, nor near one: nothing is divided then. */
-	if (off / (2 * UKP_STUB_SIZE) >= (uint64_t)ctl->nr_instances + ctl->stub_chunk)
-		return UINT32_MAX;
 	if (off >= ctl->stub_chunk)
 		index = off / ctl->stub_chunk * ctl->stubs_per_chunk +
 		        off % ctl->stub_chunk / UKP_STUB_SIZE;
@@ -60,16 +57,18 @@ static bool read_frame(struct ukp_hit *hit, uint64_t *word)
 struct ukp_instance *ukp_rethook_get(struct ukp_hit *hit, ukp_action_fn fn, uint64_t ctx,
                                      enum ukp_miss *why)
 {
-	struct ukp_instance *inst, *owner;
+	struct ukp_instance *inst, *owner = NULL;
 	uint64_t word;
 	uint32_t index;
 
 	*why = UKP_MISS_FRAME;
 	if (!read_frame(hit, &word))
 		return NULL;
-	owner = ukp_rethook_owner(hit->ctl, hit->regs->sp, word);
-	if (!owner && ukp_rethook_index(hit->ctl, word) != UINT32_MAX)
-		return NULL;
+	if (ukp_rethook_index(hit->ctl, word) != UINT32_MAX) {
+		owner = ukp_rethook_owner(hit->ctl, hit->regs->sp, word);
+		if (!owner)
+			return NULL;
+	}
 	*why = UKP_MISS_ARENA;
 	index = ukp_objpool_pop(pool(hit->ctl), hit->cpu);
 	if (index == UKP_OBJPOOL_NONE)
@@ -95,9 +94,10 @@ static struct ukp_instance *look_again(struct ukp_hit *hit, struct ukp_instance 
 {
 	uint64_t word = *(volatile uint64_t *)inst->frame;
 
-	if (ukp_rethook_index(hit->ctl, word) == UINT32_MAX)
-		inst->ret_addr = word;
-	return ukp_rethook_owner(hit->ctl, inst->frame, word);
+	if (ukp_rethook_index(hit->ctl, word) != UINT32_MAX)
+		return ukp_rethook_owner(hit->ctl, inst->frame, word);
+	inst->ret_addr = word;
+	return NULL;
 }
 
 /* For signal handlers of this thread: nothing is moved over it. */
@@ -148,12 +148,17 @@ int ukp_rethook_call(const struct ukp_ctl *ctl, struct pt_regs *regs, uint64_t b
 	return -1;
 }
 
-void ukp_rethook_put(struct ukp_ctl *ctl, struct ukp_instance *inst)
+static void put(struct ukp_ctl *ctl, struct ukp_instance *inst, uint32_t cpu)
 {
 	uint32_t index = inst - instances(ctl);
 
 	__atomic_store_n(&inst->state, UKP_INST_FREE, __ATOMIC_RELEASE);
-	ukp_objpool_push(pool(ctl), ukp_arch_cpu(ctl), index);
+	ukp_objpool_push(pool(ctl), cpu, index);
+}
+
+void ukp_rethook_put(struct ukp_ctl *ctl, struct ukp_instance *inst)
+{
+	put(ctl, inst, ukp_arch_cpu(ctl));
 }
 
 /* Run and free the whole frame's records: the chain, newest first, then the owner. */
@@ -171,7 +176,7 @@ static void finish(struct ukp_hit *hit, struct ukp_instance *owner, bool run)
 		hit->flags = (hit->flags & UKP_HIT_UNWOUND) | (inst->flags & UKP_HIT_NOREAD);
 		if (run)
 			((ukp_action_fn)inst->fn)(hit, inst->ctx);
-		ukp_rethook_put(hit->ctl, inst);
+		put(hit->ctl, inst, hit->cpu);
 	} while (inst != owner);
 }
 
@@ -193,7 +198,8 @@ static bool begin_return(struct ukp_instance *owner, uint64_t frame, uint64_t pu
 bool ukp_return(struct pt_regs *regs, uint64_t pushed)
 {
 	struct ukp_ctl *ctl = ukp_engine_ctl();
-	struct ukp_instance *owner = &instances(ctl)[ukp_rethook_index(ctl, pushed)];
+	struct ukp_instance *owner =
+		&instances(ctl)[ukp_rethook_index_near(ctl, pushed - ctl->stubs)];
 	const uint64_t frame = regs->sp - 8;
 	struct ukp_hit hit = { .ctl = ctl, .regs = regs };
 	bool called;

@@ -46,8 +46,18 @@ void ukp_rethook_put(struct ukp_ctl *ctl, struct ukp_instance *inst);
  */
 int ukp_rethook_call(const struct ukp_ctl *ctl, struct pt_regs *regs, uint64_t before);
 
+/* The same of an address that many bytes behind the first stub, which may be among them. */
+uint32_t ukp_rethook_index_near(const struct ukp_ctl *ctl, uint64_t off);
+
 /* The instance whose stub this is; UINT32_MAX: no stub. */
-uint32_t ukp_rethook_index(const struct ukp_ctl *ctl, uint64_t addr);
+static inline uint32_t ukp_rethook_index(const struct ukp_ctl *ctl, uint64_t addr)
+{
+	/* Mostly it is no stub, nor near one: nothing is divided then. */
+	if (addr - ctl->stubs >=
+	    2ull * UKP_STUB_SIZE * ((uint64_t)ctl->nr_instances + ctl->stub_chunk))
+		return UINT32_MAX;
+	return ukp_rethook_index_near(ctl, addr - ctl->stubs);
+}
 
 /* Whose stub the word at frame is; NULL: nobody's, or that of another frame. */
 struct ukp_instance *ukp_rethook_owner(const struct ukp_ctl *ctl, uint64_t frame, uint64_t word);
