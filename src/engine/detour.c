@@ -7,9 +7,8 @@
 #include "engine/arch.h"
 #include "engine/rethook.h"
 
-int ukp_detour_hit(struct pt_regs *regs, struct ukp_site *site)
+static inline int detour_hit(struct ukp_ctl *ctl, struct pt_regs *regs, struct ukp_site *site)
 {
-	struct ukp_ctl *ctl = ukp_engine_ctl();
 	struct ukp_hit hit;
 
 	hit.ctl = ctl;
@@ -22,12 +21,18 @@ int ukp_detour_hit(struct pt_regs *regs, struct ukp_site *site)
 	return ukp_hit_run(&hit);
 }
 
+int ukp_detour_hit(struct pt_regs *regs, struct ukp_site *site)
+{
+	return detour_hit(ukp_engine_ctl(), regs, site);
+}
+
 int ukp_detour_entry(struct pt_regs *regs, struct ukp_site *site)
 {
+	struct ukp_ctl *ctl = ukp_engine_ctl();
 	uint64_t before;
 	bool no_stack = ukp_arch_copy(&before, (void *)regs->sp, 8);
 
-	if (ukp_detour_hit(regs, site))
+	if (detour_hit(ctl, regs, site))
 		return 1;
-	return no_stack ? 0 : ukp_rethook_call(ukp_engine_ctl(), regs, before);
+	return no_stack ? 0 : ukp_rethook_call(ctl, regs, before);
 }

@@ -61,7 +61,25 @@ int ukp_detour_hit(struct pt_regs *regs, struct ukp_site *site);
 /* The same at a function's entry, where negative is: call it in place. */
 int ukp_detour_entry(struct pt_regs *regs, struct ukp_site *site);
 /* Run a site's actions, newest first. */
-int ukp_hit_run(struct ukp_hit *hit);
+static inline int ukp_hit_run(struct ukp_hit *hit)
+{
+	uint32_t off;
+
+	/* Acquire: an action is complete before it is linked. */
+	off = __atomic_load_n(&hit->site->action, __ATOMIC_ACQUIRE);
+	while (off) {
+		const struct ukp_action *a = ukp_ctl_at(hit->ctl, off);
+		int flow = 0;
+
+		hit->action = a;
+		if (!(hit->flags & UKP_HIT_CHILD) || (a->flags & UKP_ACTION_ALWAYS))
+			flow = ((ukp_action_fn)a->fn)(hit, a->ctx);
+		if (flow)
+			return flow;
+		off = __atomic_load_n(&a->next, __ATOMIC_ACQUIRE);
+	}
+	return 0;
+}
 
 /* False in a child that inherited the probes by fork. */
 static inline bool ukp_hit_alive(const struct ukp_ctl *ctl)
@@ -77,7 +95,12 @@ static inline struct ukp_sigaction *ukp_old_action(const struct ukp_ctl *ctl, in
 /* In the memory of slots and detours? */
 bool ukp_in_slots(const struct ukp_ctl *ctl, uint64_t pc);
 
-struct ukp_stat *ukp_hit_stat(const struct ukp_chan *chan, uint32_t cpu, uint32_t row);
+static inline struct ukp_stat *ukp_hit_stat(const struct ukp_chan *chan, uint32_t cpu, uint32_t row)
+{
+	uint64_t shard = ukp_shard(cpu, chan->nr_shards);
+
+	return (struct ukp_stat *)((char *)chan + chan->off_stats) + shard * chan->nr_stats + row;
+}
 
 static inline void ukp_count(uint64_t *counter)
 {
