@@ -51,6 +51,14 @@ uint64_t ukp_arch_thread(void);
  */
 static inline bool ukp_arch_swap(uint64_t *at, uint64_t old, uint64_t new);
 
+/*
+ * Vector and x87 registers, which nothing here changes.  One as it is in the CPU,
+ * or in the frame of the signal whose handler this is, where the kernel has put it
+ * (the CPU's are in their initial state then).  False: it is one of the x87's that
+ * holds no value.
+ */
+bool ukp_arch_fpu(uint32_t reg, const void *fpstate, uint64_t to[2]);
+
 /* A system call, for paths that are no hits. */
 long ukp_arch_syscall(long nr, long a, long b, long c, long d);
 

@@ -15,6 +15,7 @@ static inline int detour_hit(struct ukp_ctl *ctl, struct pt_regs *regs, struct u
 	hit.site = site;
 	hit.inst = NULL;
 	hit.regs = regs;
+	hit.fpstate = NULL;
 	hit.tsc = 0;
 	hit.cpu = ukp_arch_cpu(ctl);
 	hit.flags = UKP_HIT_JUMP | (ukp_hit_alive(ctl) ? 0 : UKP_HIT_CHILD);

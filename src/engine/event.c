@@ -26,8 +26,8 @@ static bool peek(struct ukp_hit *hit, void *dst, uint64_t src, size_t len)
 	return !(hit->flags & UKP_HIT_NOREAD) && !ukp_arch_copy(dst, (void *)src, len);
 }
 
-/* First steps: a value.  False: it could not be read. */
-static bool produce(struct ukp_hit *hit, const struct ukp_fetch *s, uint64_t *v)
+/* First steps: a value, of one word or of two.  False: it could not be read. */
+static bool produce(struct ukp_hit *hit, const struct ukp_fetch *s, uint64_t v[2])
 {
 	const struct pt_regs *regs = hit->regs;
 
@@ -41,7 +41,8 @@ static bool produce(struct ukp_hit *hit, const struct ukp_fetch *s, uint64_t *v)
 	case UKP_FETCH_STACK:
 		return peek(hit, v, regs->sp + s->imm * 8, 8);
 	case UKP_FETCH_RETVAL:
-		*v = regs->ax;
+		v[0] = regs->ax;
+		v[1] = regs->dx;
 		return true;
 	case UKP_FETCH_DURATION:
 		*v = hit->tsc - hit->inst->tsc;
@@ -52,6 +53,8 @@ static bool produce(struct ukp_hit *hit, const struct ukp_fetch *s, uint64_t *v)
 	case UKP_FETCH_EDATA:
 		*v = hit->inst->data[s->imm % UKP_EDATA_MAX];
 		return true;
+	case UKP_FETCH_FPU:
+		return ukp_arch_fpu((uint32_t)s->imm, hit->fpstate, v);
 	default:
 		*v = 0;
 		return true;
@@ -72,6 +75,13 @@ static void put(unsigned char *dst, uint64_t v, uint32_t size)
 		for (; size; size--, v >>= 8)
 			*dst++ = (unsigned char)v;
 	}
+}
+
+static void put_wide(unsigned char *dst, const uint64_t v[2], uint32_t size)
+{
+	put(dst, v[0], size < 8 ? size : 8);
+	if (size > 8)
+		put(dst + 8, v[1], size - 8);
 }
 
 /* A string's bytes, its NUL included; 0: fault. */
@@ -108,25 +118,24 @@ static bool store_string(struct fetch *f, const struct ukp_fetch *s, uint64_t sr
 static const struct ukp_fetch *run_arg(struct fetch *f, const struct ukp_fetch *s, uint32_t room,
                                        bool *ok, uint32_t *strings)
 {
-	uint64_t v = 0;
+	uint64_t v[UKP_VALUE_MAX / 8] = { 0 };
 
-	*ok = produce(f->hit, s++, &v);
+	*ok = produce(f->hit, s++, v);
 	for (;; s++) {
-		uint64_t at = v + s->off;
+		uint64_t at = v[0] + s->off;
 
 		switch (s->op) {
 		case UKP_FETCH_DEREF:
-			*ok = *ok && peek(f->hit, &v, at, 8);
+			*ok = *ok && peek(f->hit, v, at, 8);
 			continue;
 		case UKP_FETCH_ST_RAW:
 			if (f->payload && *ok)
-				put(f->payload + s->field, v, s->size);
+				put_wide(f->payload + s->field, v, s->size);
 			return s + 1;
 		case UKP_FETCH_ST_MEM:
-			v = 0;
-			*ok = *ok && (!f->payload || peek(f->hit, &v, at, s->size));
+			*ok = *ok && (!f->payload || peek(f->hit, v, at, s->size));
 			if (f->payload && *ok)
-				put(f->payload + s->field, v, s->size);
+				put_wide(f->payload + s->field, v, s->size);
 			return s + 1;
 		case UKP_FETCH_ST_STRING:
 			if (f->payload)
@@ -267,6 +276,7 @@ struct ukp_instance *ukp_event_follow(struct ukp_hit *hit, struct ukp_event *ev,
 int ukp_event_entry(struct ukp_hit *hit, uint64_t ctx)
 {
 	struct ukp_event *ev = (struct ukp_event *)ctx;
+	uint64_t v[UKP_VALUE_MAX / 8];
 	struct ukp_instance *inst;
 	uint32_t i;
 
@@ -277,8 +287,7 @@ int ukp_event_entry(struct ukp_hit *hit, uint64_t ctx)
 	if (!inst)
 		return 0;
 	for (i = 0; i < ev->nr_entry && i < UKP_EDATA_MAX; i++)
-		if (!produce(hit, &ev->steps[i], &inst->data[i]))
-			inst->data[i] = 0;
+		inst->data[i] = produce(hit, &ev->steps[i], v) ? v[0] : 0;
 	ukp_follow_hook(hit, inst);
 	return 0;
 }

@@ -317,6 +317,7 @@ static __attribute__((noinline)) void drop(struct ukp_hit *hit, struct ukp_insta
 	gone.site = NULL;
 	gone.inst = inst;
 	gone.regs = hit->regs;
+	gone.fpstate = hit->fpstate;
 	gone.tsc = hit->tsc;
 	gone.cpu = hit->cpu;
 	gone.flags = UKP_HIT_UNWOUND;

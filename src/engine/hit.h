@@ -4,7 +4,7 @@
  *
  * Everything below runs in the probed thread, at any instruction, also inside
  * signal handlers of the program and nested in itself.  Nothing allocates,
- * locks, calls the system or touches vector registers.
+ * locks, calls the system or changes vector registers.
  */
 #ifndef UKP_ENGINE_HIT_H
 #define UKP_ENGINE_HIT_H
@@ -37,7 +37,8 @@ struct ukp_hit {
 	struct ukp_instance *inst;       /* at returns */
 	const struct ukp_action *action; /* that runs, at a site */
 	struct pt_regs *regs;
-	uint64_t tsc; /* 0: nobody has asked yet, see ukp_hit_time() */
+	const void *fpstate; /* vector state in a signal frame; NULL: in the registers */
+	uint64_t tsc;        /* 0: nobody has asked yet, see ukp_hit_time() */
 	uint32_t cpu;
 	uint32_t flags;
 };

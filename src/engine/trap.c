@@ -55,6 +55,7 @@ int ukp_trap(int sig, struct ukp_siginfo *info, struct ukp_ucontext *uc)
 	hit.site = site;
 	hit.inst = NULL;
 	hit.regs = &regs;
+	hit.fpstate = (const void *)uc->fpstate;
 	hit.tsc = ukp_arch_clock();
 	hit.cpu = ukp_arch_cpu(ctl);
 	hit.flags = (faults_are_fatal(uc) ? UKP_HIT_NOREAD : 0) |

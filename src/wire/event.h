@@ -16,22 +16,27 @@
 enum ukp_fetch_op {
 	UKP_FETCH_END = 0,
 	/* make a value */
-	UKP_FETCH_REG,    /* imm = byte offset in struct pt_regs */
-	UKP_FETCH_STACKP, /* the stack pointer */
-	UKP_FETCH_STACK,  /* imm = n: the n-th word of the stack */
-	UKP_FETCH_RETVAL,
+	UKP_FETCH_REG,      /* imm = byte offset in struct pt_regs */
+	UKP_FETCH_STACKP,   /* the stack pointer */
+	UKP_FETCH_STACK,    /* imm = n: the n-th word of the stack */
+	UKP_FETCH_RETVAL,   /* 16 bytes: rax, then rdx */
 	UKP_FETCH_DURATION, /* TSC ticks since entry; the reader makes ns of it */
 	UKP_FETCH_IMM,      /* imm; @SYM and @ADDR too, before a DEREF or ST_MEM */
 	UKP_FETCH_EDATA,    /* imm = index of a word saved at entry */
+	UKP_FETCH_FPU,      /* imm = enum ukp_fpu_reg; its value is as wide as it is */
 	UKP_FETCH_COMM,     /* nothing: the reader prints the thread's name */
 	/* go through memory: value = *(u64 *)(value + off) */
 	UKP_FETCH_DEREF,
 	/* store at field offset arg */
-	UKP_FETCH_ST_RAW,    /* the low size bytes of value */
+	UKP_FETCH_ST_RAW,    /* the low size bytes of value; more than 8 of those that have them */
 	UKP_FETCH_ST_MEM,    /* size bytes from memory at value + off */
 	UKP_FETCH_ST_STRING, /* NUL-terminated string at value + off */
 	UKP_FETCH_ST_NONE,   /* after COMM */
 };
+
+enum ukp_fpu_reg { UKP_FPU_XMM0, UKP_FPU_ST0 = 16 }; /* xmm0 to xmm15, st(0) to st(7) */
+#define UKP_FPU_REGS 24
+#define UKP_VALUE_MAX 16 /* bytes a value, strings aside */
 
 struct ukp_fetch {
 	uint8_t op;
