@@ -51,19 +51,21 @@ struct ukp_event_info {
 	unsigned int nr_places;
 };
 
-enum ukp_field_type { UKP_FIELD_U, UKP_FIELD_S, UKP_FIELD_X, UKP_FIELD_STRING };
+enum ukp_field_type { UKP_FIELD_U, UKP_FIELD_S, UKP_FIELD_X, UKP_FIELD_STRING, UKP_FIELD_F };
 
 struct ukp_field {
 	const char *name;
 	enum ukp_field_type type;
-	unsigned int size; /* 1, 2, 4, 8; strings 0 */
+	unsigned int size; /* 1, 2, 4, 8, 16; UKP_FIELD_F 4, 8, 10; strings 0 */
 };
 
 struct ukp_value {
 	bool fault;      /* could not be read: prints (fault) */
-	uint64_t num;    /* sign-extended for UKP_FIELD_S */
+	uint64_t num;    /* sign-extended for UKP_FIELD_S; of UKP_FIELD_F the low bytes */
 	const char *str; /* UKP_FIELD_STRING, NUL-terminated; "" otherwise */
 	size_t len;      /* without the NUL */
+	uint64_t high;   /* what is above num, sign-extended for UKP_FIELD_S, else 0 */
+	long double flt; /* UKP_FIELD_F; 0 otherwise */
 };
 
 struct ukp_record {

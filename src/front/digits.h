@@ -4,9 +4,11 @@
 #define UKP_FRONT_DIGITS_H
 
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#define DIGITS_MAX 20 /* of 2^64 - 1, or a sign and 19 */
+#define DIGITS_MAX 40 /* of 2^127 with a sign; floating ones have 31 at most */
 
 static inline unsigned int digits_count(uint64_t v)
 {
@@ -61,6 +63,60 @@ static inline char *digits_x(char *p, uint64_t v)
 	for (unsigned int i = n; i--; v >>= 4)
 		p[i] = "0123456789abcdef"[v & 15];
 	return p + n;
+}
+
+/* --- 128 bits, in halves ----------------------------------------------------- */
+
+static inline char *digits_u128(char *p, uint64_t high, uint64_t low)
+{
+	const uint64_t part = 10000000000000000000ull; /* 19 digits */
+	unsigned __int128 v = (unsigned __int128)high << 64 | low;
+
+	if (!high)
+		return digits_u(p, low);
+	p = digits_u128(p, (uint64_t)(v / part >> 64), (uint64_t)(v / part));
+	return digits_fixed(p, (uint64_t)(v % part), 19);
+}
+
+static inline char *digits_s128(char *p, uint64_t high, uint64_t low)
+{
+	if ((int64_t)high >= 0)
+		return digits_u128(p, high, low);
+	*p++ = '-';
+	return digits_u128(p, ~high + !low, -low);
+}
+
+static inline char *digits_x128(char *p, uint64_t high, uint64_t low)
+{
+	if (!high)
+		return digits_x(p, low);
+	p = digits_x(p, high);
+	for (unsigned int i = 16; i--;)
+		*p++ = "0123456789abcdef"[low >> 4 * i & 15];
+	return p;
+}
+
+/* --- floating: the fewest digits, from 6, 15 or 18 on, that give the value back ---- */
+
+static inline int digits_gives_back(const char *text, long double v, unsigned int size)
+{
+	return size == 4   ? strtof(text, NULL) == (float)v
+	       : size == 8 ? strtod(text, NULL) == (double)v
+	                   : strtold(text, NULL) == v;
+}
+
+/* Of a float (4), a double (8) or what the x87 has (10).  Needs DIGITS_MAX. */
+static inline char *digits_f(char *p, long double v, unsigned int size)
+{
+	int least = size == 4 ? 6 : size == 8 ? 15 : 18, most = least + 3;
+
+	for (int n = least; n <= most; n++) {
+		int len = snprintf(p, DIGITS_MAX, "%.*Lg", n, v);
+
+		if (v != v || digits_gives_back(p, v, size) || n == most)
+			return p + len;
+	}
+	return p;
 }
 
 #endif

@@ -284,17 +284,19 @@ static char *put_time(char *p, uint64_t ns)
 	return digits_fixed(p, us % 1000000, 6);
 }
 
-static char *put_value(char *p, enum ukp_field_type type, const struct ukp_value *v)
+static char *put_value(char *p, const struct ukp_field *f, const struct ukp_value *v)
 {
 	if (v->fault)
 		return put(p, "(fault)", 7);
-	switch (type) {
+	switch (f->type) {
 	case UKP_FIELD_U:
-		return digits_u(p, v->num);
+		return digits_u128(p, v->high, v->num);
 	case UKP_FIELD_S:
-		return digits_s(p, (int64_t)v->num);
+		return f->size > 8 ? digits_s128(p, v->high, v->num) : digits_s(p, (int64_t)v->num);
 	case UKP_FIELD_X:
-		return digits_x(p, v->num);
+		return digits_x128(p, v->high, v->num);
+	case UKP_FIELD_F:
+		return digits_f(p, v->flt, f->size);
 	case UKP_FIELD_STRING:
 		*p++ = '"';
 		p = put_safe(p, v->str, v->len);
@@ -320,7 +322,7 @@ char *format_line(struct format *f, char *p, const struct ukp_record *r)
 		p = put_func(f, p, r->ip);
 	for (unsigned int i = 0, nr = values_of(r); i < nr; i++) {
 		p = put_text(p, &e->field[i]);
-		p = put_value(p, info->fields[i].type, &r->values[i]);
+		p = put_value(p, &info->fields[i], &r->values[i]);
 	}
 	*p++ = '\n';
 	return p;

@@ -102,10 +102,43 @@ static int check_string(const struct lang_spec *spec, const struct lang_value *v
 			return lang_fail(err, -EINVAL, LANG_BAD_SYMSTRING, column, NULL);
 		return 0;
 	}
-	if (val->kind == LANG_VAL_PLAIN)
+	if (val->kind == LANG_VAL_PLAIN || val->kind == LANG_VAL_ARG || val->kind == LANG_VAL_XMM ||
+	    val->kind == LANG_VAL_ST)
 		return lang_fail(err, -EINVAL, LANG_BAD_STRING, column,
 		                 "a string in memory is +0(...)");
 	return 0;
+}
+
+/* Why no value of this kind can have this type, or NULL; what lies in memory has any. */
+static const char *bad_width(const struct lang_spec *spec, const struct lang_value *val)
+{
+	bool f80 = spec->kind == LANG_F && spec->size == 10;
+
+	switch (val->kind) {
+	case LANG_VAL_MEM:
+	case LANG_VAL_UMEM:
+	case LANG_VAL_RETVAL:
+		return NULL;
+	case LANG_VAL_ST:
+		return f80 ? NULL : "x87 registers have the type f80 alone";
+	case LANG_VAL_XMM:
+		return f80 ? "vector registers hold f32 and f64; f80 is for %stN" : NULL;
+	case LANG_VAL_ARG:
+		if (spec->kind == LANG_F)
+			return "$argN are integers and pointers; at entries %xmm0 to %xmm7 hold "
+			       "the others";
+		break;
+	case LANG_VAL_IMM:
+		if (spec->kind == LANG_F)
+			return "constants are integers";
+		break;
+	default:
+		break;
+	}
+	if (f80)
+		return "f80 is for $retval, %stN and memory";
+	return spec->size > 8 && spec->kind <= LANG_F ? "it is for $retval, %xmmN and memory"
+	                                              : NULL;
 }
 
 /* What the kernel checks once it has the value; columns are as it counts them. */
@@ -128,6 +161,9 @@ static int check_type(const struct lang_spec *spec, const struct lang_value *val
 	if (spec->unsupported)
 		return lang_fail(err, -EOPNOTSUPP, LANG_UNSUPPORTED, spec->column, "%s",
 		                 spec->unsupported);
+	if (bad_width(spec, val) && val->kind != LANG_VAL_DURATION)
+		return lang_fail(err, -EINVAL, LANG_BAD_TYPE, spec->column, "%s",
+		                 bad_width(spec, val));
 	if (val->kind == LANG_VAL_DATA)
 		return lang_fail(err, -EOPNOTSUPP, LANG_UNSUPPORTED, val->column,
 		                 "immediate strings");
@@ -147,6 +183,10 @@ static void store(struct lang_arg *arg, const struct lang_spec *spec, const stru
 	arg->size = spec->size;
 	if (!mem)
 		last = &arg->steps[arg->nr_steps++];
+	if (val->kind == LANG_VAL_RETVAL && spec->kind == LANG_F) {
+		arg->steps[0].op = UKP_FETCH_FPU;
+		arg->steps[0].imm = spec->size > 8 ? UKP_FPU_ST0 : UKP_FPU_XMM0;
+	}
 	if (val->kind == LANG_VAL_COMM) {
 		arg->type = LANG_COMM;
 		arg->size = 0;

@@ -69,6 +69,7 @@
 	X(DURATION_ON_PROBE, "$duration is not available on probe")                       \
 	X(DURATION_DEREF, "$duration can not be dereferenced")                            \
 	X(DURATION_TYPE, "$duration is nanoseconds and takes the types u64 and s64 only") \
+	X(FPU_DEREF, "Vector and x87 registers hold no address")                          \
 	X(TOO_MANY_ENTRY, "Too many different $argN on a return probe")                   \
 	X(IFUNC, "The symbol is an indirect function")                                    \
 	X(BAD_KIND, "Unknown kind of error value")

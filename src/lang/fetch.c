@@ -50,6 +50,29 @@ static int find_reg(struct slice s)
 	return -1;
 }
 
+/* %xmmN and %stN; -1: neither. */
+static int find_fpu(struct slice s)
+{
+	static const struct {
+		const char *name;
+		uint32_t first, nr;
+	} files[] = { { "xmm", UKP_FPU_XMM0, 16 }, { "st", UKP_FPU_ST0, 8 } };
+	uint64_t n;
+
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		struct slice digits;
+
+		if (!slice_starts(s, files[i].name))
+			continue;
+		digits = slice_from(s, strlen(files[i].name));
+		/* One spelling each. */
+		if ((digits.n == 1 || (digits.n == 2 && digits.p[0] == '1')) &&
+		    !lang_number(digits, 10, &n) && n < files[i].nr)
+			return (int)(files[i].first + n);
+	}
+	return -1;
+}
+
 /* One +|-[u]OFFS( from the outside; s becomes what is inside. */
 static int peel_one(struct peel *p, struct slice *s, struct err *err)
 {
@@ -121,7 +144,7 @@ static int parse_retval(struct peel *p, struct lang_arg *arg, struct lang_value 
 }
 
 static int parse_argn(const struct lang_def *def, struct peel *p, struct lang_arg *arg,
-                      struct err *err)
+                      struct lang_value *val, struct err *err)
 {
 	uint64_t n;
 	int ret = lang_number(slice_from(p->base, strlen("$arg")), 10, &n);
@@ -136,6 +159,7 @@ static int parse_argn(const struct lang_def *def, struct peel *p, struct lang_ar
 		return lang_fail(err, -EINVAL, LANG_NOFENTRY_ARGS, p->column,
 		                 "inside a function use the registers");
 	arg->nth = (uint32_t)n;
+	val->kind = LANG_VAL_ARG;
 	return emit(arg, UKP_FETCH_EDATA, n);
 }
 
@@ -179,7 +203,7 @@ static int parse_var(const struct lang_def *def, struct peel *p, struct lang_arg
 		return emit(arg, UKP_FETCH_COMM, 0);
 	}
 	if (slice_starts(p->base, "$arg"))
-		return parse_argn(def, p, arg, err);
+		return parse_argn(def, p, arg, val, err);
 	return lang_fail(err, -EINVAL, LANG_BAD_VAR, p->column,
 	                 "it is one of $argN $stack $stackN $retval $duration $comm");
 }
@@ -253,23 +277,31 @@ static int parse_name(const struct lang_def *def, struct peel *p, struct err *er
 	                 "arguments by name; use $argN or a register");
 }
 
+static int parse_reg(struct peel *p, struct lang_arg *arg, struct lang_value *val, struct err *err)
+{
+	struct slice name = slice_from(p->base, 1);
+	int reg = find_reg(name), fpu = reg < 0 ? find_fpu(name) : -1;
+
+	if (reg >= 0)
+		return emit(arg, UKP_FETCH_REG, (uint64_t)reg);
+	if (fpu < 0)
+		return lang_fail(err, -EINVAL, LANG_BAD_REG_NAME, p->column,
+		                 "it is one of ax bx cx dx si di bp sp ip flags r8-r15 cs ss "
+		                 "orig_ax xmm0-xmm15 st0-st7");
+	val->kind = fpu >= UKP_FPU_ST0 ? LANG_VAL_ST : LANG_VAL_XMM;
+	return emit(arg, UKP_FETCH_FPU, (uint64_t)fpu);
+}
+
 static int parse_base(const struct lang_def *def, struct peel *p, struct lang_arg *arg,
                       struct lang_value *val, struct err *err)
 {
-	int reg;
-
 	val->kind = LANG_VAL_PLAIN;
 	arg->value_column = p->column;
 	switch (p->base.n ? p->base.p[0] : '\0') {
 	case '$':
 		return parse_var(def, p, arg, val, err);
 	case '%':
-		reg = find_reg(slice_from(p->base, 1));
-		if (reg < 0)
-			return lang_fail(err, -EINVAL, LANG_BAD_REG_NAME, p->column,
-			                 "it is one of ax bx cx dx si di bp sp ip flags r8-r15 cs "
-			                 "ss orig_ax");
-		return emit(arg, UKP_FETCH_REG, (uint64_t)reg);
+		return parse_reg(p, arg, val, err);
 	case '@':
 		return parse_memory(p, arg, val, err);
 	case '\\':
@@ -290,6 +322,8 @@ static int put_derefs(struct peel *p, struct lang_arg *arg, struct lang_value *v
 			return lang_fail(err, -EINVAL, LANG_COMM_CANT_DEREF, l->column, NULL);
 		if (val->kind == LANG_VAL_DURATION)
 			return lang_fail(err, -EINVAL, LANG_DURATION_DEREF, l->column, NULL);
+		if (val->kind == LANG_VAL_XMM || val->kind == LANG_VAL_ST)
+			return lang_fail(err, -EINVAL, LANG_FPU_DEREF, l->column, NULL);
 		if (++p->index == FETCH_END)
 			return lang_fail(err, -EINVAL, LANG_TOO_MANY_OPS, l->column, NULL);
 		if (l->offset != (int32_t)l->offset)

@@ -26,13 +26,22 @@
 #define LANG_NAME_MAX 64 /* MAX_EVENT_NAME_LEN */
 #define LANG_LINE_MAX 4094
 
-enum lang_type { LANG_U, LANG_S, LANG_X, LANG_STRING, LANG_COMM, LANG_NS /* $duration */ };
+enum lang_type {
+	LANG_U,
+	LANG_S,
+	LANG_X,
+	LANG_F, /* 4, 8 and 10 bytes: float, double, x87's extended */
+	LANG_STRING,
+	LANG_COMM,
+	LANG_NS, /* $duration */
+	LANG_NR_TYPES
+};
 
 /* One argument as it is printed; what a client needs to read a record. */
 struct lang_field {
 	char name[33];
 	uint8_t type;    /* enum lang_type */
-	uint8_t size;    /* bytes in the record; strings 4, comm 0 */
+	uint8_t size;    /* bytes in the record, at most UKP_VALUE_MAX; strings 4, comm 0 */
 	uint16_t offset; /* in the payload */
 };
 

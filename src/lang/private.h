@@ -115,6 +115,9 @@ struct lang_value {
 	enum {
 		LANG_VAL_PLAIN, /* in a register or on the stack */
 		LANG_VAL_RETVAL,
+		LANG_VAL_ARG, /* $argN */
+		LANG_VAL_XMM,
+		LANG_VAL_ST,
 		LANG_VAL_IMM,
 		LANG_VAL_MEM,  /* @..., +OFF() */
 		LANG_VAL_UMEM, /* +uOFF() */

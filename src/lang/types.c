@@ -23,6 +23,12 @@ static const struct type {
 	{ "s32", LANG_S, 4, false, NULL },
 	{ "s16", LANG_S, 2, false, NULL },
 	{ "s8", LANG_S, 1, false, NULL },
+	{ "x128", LANG_X, 16, false, NULL },
+	{ "u128", LANG_U, 16, false, NULL },
+	{ "s128", LANG_S, 16, false, NULL },
+	{ "f32", LANG_F, 4, false, NULL },
+	{ "f64", LANG_F, 8, false, NULL },
+	{ "f80", LANG_F, 10, false, NULL },
 	{ "string", LANG_STRING, 4, true, NULL },
 	{ "ustring", LANG_STRING, 4, true, "ustring; string reads the same memory" },
 	{ "symstr", LANG_STRING, 4, true, "symstr; x64 prints the address" },
@@ -96,14 +102,22 @@ static const struct type *find_bitfield(struct slice s)
 
 static const struct type *find(struct slice s)
 {
-	if (!s.p)
-		return &types[0];
 	if (s.n && s.p[0] == 'b')
 		return find_bitfield(s);
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
 		if (slice_is(s, types[i].name))
 			return &types[i];
 	return NULL;
+}
+
+/* Where none is given. */
+static struct slice type_of(struct slice body)
+{
+	if (slice_starts(body, "%xmm"))
+		return (struct slice){ "x128", 4 };
+	if (slice_starts(body, "%st"))
+		return (struct slice){ "f80", 3 };
+	return (struct slice){ "x64", 3 };
 }
 
 int lang_find_type(struct slice body, struct lang_spec *spec, struct err *err)
@@ -113,10 +127,12 @@ int lang_find_type(struct slice body, struct lang_spec *spec, struct err *err)
 
 	if (own && (spec->count || (spec->type.p && !slice_is(spec->type, "string"))))
 		return lang_fail(err, -EINVAL, LANG_NEED_STRING_TYPE, spec->column, NULL);
-	type = own ? find((struct slice){ "string", 6 }) : find(spec->type);
+	type = own ? find((struct slice){ "string", 6 })
+	           : find(spec->type.p ? spec->type : type_of(body));
 	if (!type)
-		return lang_fail(err, -EINVAL, LANG_BAD_TYPE, spec->column,
-		                 "it is one of u8-u64, s8-s64, x8-x64 and string");
+		return lang_fail(
+			err, -EINVAL, LANG_BAD_TYPE, spec->column,
+			"it is one of u8-u128, s8-s128, x8-x128, f32, f64, f80 and string");
 	spec->kind = type->kind;
 	spec->size = type->size;
 	spec->is_string = type->is_string;

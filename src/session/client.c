@@ -162,8 +162,9 @@ static void take_fields(struct event *e, const struct proto_event *p, uint32_t n
 {
 	static const enum ukp_field_type types[] = {
 		[LANG_U] = UKP_FIELD_U,         [LANG_S] = UKP_FIELD_S,
-		[LANG_X] = UKP_FIELD_X,         [LANG_STRING] = UKP_FIELD_STRING,
-		[LANG_COMM] = UKP_FIELD_STRING, [LANG_NS] = UKP_FIELD_U,
+		[LANG_X] = UKP_FIELD_X,         [LANG_F] = UKP_FIELD_F,
+		[LANG_COMM] = UKP_FIELD_STRING, [LANG_STRING] = UKP_FIELD_STRING,
+		[LANG_NS] = UKP_FIELD_U,
 	};
 	uint32_t i;
 
@@ -171,7 +172,7 @@ static void take_fields(struct event *e, const struct proto_event *p, uint32_t n
 		e->places[i] = p->fields[i];
 		snprintf(e->names[i], sizeof(e->names[i]), "%s", p->fields[i].name);
 		e->fields[i].name = e->names[i];
-		e->fields[i].type = types[p->fields[i].type % (LANG_NS + 1)];
+		e->fields[i].type = types[p->fields[i].type % LANG_NR_TYPES];
 		e->fields[i].size = e->fields[i].type == UKP_FIELD_STRING ? 0 : p->fields[i].size;
 	}
 	e->info.nr_fields = nr;

@@ -39,6 +39,42 @@ static uint64_t sign_extend(uint64_t v, unsigned int size)
 	return (uint64_t)((int64_t)(v << unused) >> unused);
 }
 
+static long double float_of(const unsigned char *p, unsigned int size)
+{
+	long double l = 0;
+	double d;
+	float f;
+
+	switch (size) {
+	case sizeof(f):
+		memcpy(&f, p, sizeof(f));
+		return f;
+	case sizeof(d):
+		memcpy(&d, p, sizeof(d));
+		return d;
+	default:
+		memcpy(&l, p, size < sizeof(l) ? size : sizeof(l));
+		return l;
+	}
+}
+
+/* Numbers; val is cleared. */
+static void take_number(struct ukp_session *s, const struct lang_field *f, const unsigned char *at,
+                        struct ukp_value *val)
+{
+	val->num = load(at, f->size);
+	if (f->size > 8)
+		val->high = load(at + 8, f->size - 8u);
+	if (f->type == LANG_S && f->size <= 8) {
+		val->num = sign_extend(val->num, f->size);
+		val->high = (int64_t)val->num < 0 ? UINT64_MAX : 0;
+	} else if (f->type == LANG_F) {
+		val->flt = float_of(at, f->size);
+	} else if (f->type == LANG_NS) {
+		val->num = clock_ticks_to_ns(&s->clock, val->num);
+	}
+}
+
 static void take_string(const struct ukp_rec_view *v, const unsigned char *at,
                         struct ukp_value *val, char *buf, size_t *used)
 {
@@ -81,11 +117,7 @@ static void take_value(struct ukp_session *s, const struct event *e, unsigned in
 		take_string(v, v->payload + f->offset, val, s->strings, used);
 		return;
 	}
-	val->num = load(v->payload + f->offset, f->size);
-	if (f->type == LANG_S)
-		val->num = sign_extend(val->num, f->size);
-	else if (f->type == LANG_NS)
-		val->num = clock_ticks_to_ns(&s->clock, val->num);
+	take_number(s, f, v->payload + f->offset, val);
 }
 
 /* False: the bytes make no such record; a hostile target may write anything. */

@@ -96,6 +96,80 @@ static void numbers_follow_their_types(void **state)
 	       "big=0xffffffffffffffff\n");
 }
 
+/* One value on a line of its own. */
+static void value_is(void **state, enum ukp_field_type type, unsigned int size, struct ukp_value v,
+                     const char *text)
+{
+	const struct ukp_field f = { "v", type, size };
+	struct ukp_event_info ev = { 3, false, "g", "e", "", "", 0x401000, 1, &f, 1 };
+	struct ukp_record r = { &ev, 0, 1, 0, "wc", 0x401000, 0, 1, &v };
+	char line[256];
+
+	snprintf(line, sizeof(line),
+	         "              wc-1       [000] .....     0.000000: e: (get+0x0/0x80) v=%s\n",
+	         text);
+	expect(state, &r, line);
+	/* Events are known by their address. */
+	format_free(*state);
+	*state = format_new(session);
+}
+
+static void numbers_of_128_bits_are_whole(void **state)
+{
+	static const struct {
+		enum ukp_field_type type;
+		uint64_t high, low;
+		const char *text;
+	} row[] = {
+		{ UKP_FIELD_U, 0, 7, "7" },
+		{ UKP_FIELD_U, 1, 0, "18446744073709551616" },
+		{ UKP_FIELD_U, UINT64_MAX, UINT64_MAX, "340282366920938463463374607431768211455" },
+		{ UKP_FIELD_U, 0x4b3b4ca85a86c47a, 0x98a224000000000,
+		  "100000000000000000000000000000000000000" },
+		{ UKP_FIELD_S, UINT64_MAX, UINT64_MAX, "-1" },
+		{ UKP_FIELD_S, UINT64_MAX, 0, "-18446744073709551616" },
+		{ UKP_FIELD_S, 1ull << 63, 0, "-170141183460469231731687303715884105728" },
+		{ UKP_FIELD_S, INT64_MAX, UINT64_MAX, "170141183460469231731687303715884105727" },
+		{ UKP_FIELD_X, 0, 0x1f, "0x1f" },
+		{ UKP_FIELD_X, 1, 0, "0x10000000000000000" },
+		{ UKP_FIELD_X, 0xabc, 0xd, "0xabc000000000000000d" },
+	};
+
+	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++)
+		value_is(state, row[i].type, 16,
+		         (struct ukp_value){ .num = row[i].low, .high = row[i].high }, row[i].text);
+}
+
+static void floating_numbers_have_the_fewest_digits_that_give_them_back(void **state)
+{
+	static const struct {
+		unsigned int size;
+		long double v;
+		const char *text;
+	} row[] = {
+		{ 4, 0.1f, "0.1" },
+		{ 4, 16777216.0f, "16777216" },
+		{ 4, 3.40282346638528859811704183484516925e+38f, "3.4028235e+38" },
+		{ 4, 1 / 3.0f, "0.33333334" },
+		{ 8, 0.1, "0.1" },
+		{ 8, 0.1 + 0.2, "0.30000000000000004" },
+		{ 8, 5e-324, "4.94065645841247e-324" },
+		{ 8, -1.7976931348623157e308, "-1.7976931348623157e+308" },
+		{ 8, 2, "2" },
+		{ 8, -0.0, "-0" },
+		{ 8, __builtin_inf(), "inf" },
+		{ 8, -__builtin_inf(), "-inf" },
+		{ 8, __builtin_nan(""), "nan" },
+		{ 10, 1.0L / 3, "0.33333333333333333334" },
+		{ 10, -1.18973149535723176502e4932L, "-1.189731495357231765e+4932" },
+		{ 10, 0.1, "0.10000000000000000555" },
+	};
+
+	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++)
+		value_is(state, UKP_FIELD_F, row[i].size, (struct ukp_value){ .flt = row[i].v },
+		         row[i].text);
+}
+
 static void every_count_of_digits_comes_out_right(void **state)
 {
 	static const struct ukp_field f[] = { { "v", UKP_FIELD_U, 8 }, { "x", UKP_FIELD_X, 8 } };
@@ -238,6 +312,8 @@ int main(void)
 		T(a_return_prints_caller_and_function),
 		T(a_function_without_a_name_is_its_symbol_without_the_offset),
 		T(numbers_follow_their_types),
+		T(numbers_of_128_bits_are_whole),
+		T(floating_numbers_have_the_fewest_digits_that_give_them_back),
 		T(every_count_of_digits_comes_out_right),
 		T(what_could_not_be_read_is_a_fault),
 		T(text_of_the_target_stays_on_the_line),

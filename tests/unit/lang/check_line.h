@@ -29,6 +29,12 @@ static inline const char *check_steps(const struct line_result *r)
 			;
 		if (at >= end || ev->steps[at].op < UKP_FETCH_ST_RAW)
 			return "the value is not stored";
+		if (ev->steps[at].size > 8 && ev->steps[at].op != UKP_FETCH_ST_MEM &&
+		    ev->steps[first].op != UKP_FETCH_RETVAL && ev->steps[first].op != UKP_FETCH_FPU)
+			return "a value that is not as wide as its field";
+		if (ev->steps[first].op == UKP_FETCH_FPU &&
+		    (ev->steps[first].imm >= UKP_FPU_REGS || at != first + 1))
+			return "no such register, or an address in it";
 		if (ev->steps[at].field != offset || r->fields[i].offset != offset)
 			return "a field is not where the one before ends";
 		offset += r->fields[i].size;

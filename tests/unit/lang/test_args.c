@@ -172,6 +172,54 @@ static void a_data_symbol_is_chosen_as_the_program_sees_it(void **state)
 	        "Invalid probed address or symbol: no symbol @nosuch");
 }
 
+static void wide_and_floating_types_need_a_value_that_has_them(void **state)
+{
+	static const char *const good[] = {
+		"r vfs_read $retval:f32 b=$retval:f64 c=$retval:f80",
+		"r vfs_read $retval:x128 b=$retval:u128 c=$retval:s128",
+		"r vfs_read a=%xmm0 b=%xmm15:f64 c=%xmm1:f32 d=%xmm7:u8 e=%xmm2:s128 f=%xmm3:x64",
+		"p vfs_read+8 a=%xmm0:f64 b=%st0 c=%st7:f80",
+		"p vfs_read a=+8(%di):f32 b=@0x10:f64 c=+u8(%di):f80 d=@jiffies:x128",
+		"r vfs_read a=+0($retval):f80 b=+0($arg1):s128",
+		"p vfs_read a=%ax:f64 b=$stack1:f32",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < NR(good); i++)
+		takes(good[i]);
+	refuses("p vfs_read $retval:f64", -EINVAL, 11, "$retval is not available on probe");
+	refuses("p vfs_read a=%ax:f80", -EINVAL, 17, "$retval, %stN and memory");
+	refuses("p vfs_read a=$stack1:f80", -EINVAL, 21, "$retval, %stN and memory");
+	refuses("p vfs_read a=%xmm0:f80", -EINVAL, 19, "f80 is for %stN");
+	refuses("r vfs_read a=%st0:f64", -EINVAL, 18, "f80 alone");
+	refuses("r vfs_read a=%st0:string", -EINVAL, 18, "String accepts only memory");
+	refuses("r vfs_read a=%xmm0:string", -EINVAL, 19, "String accepts only memory");
+	refuses("p vfs_read a=%di:x128", -EINVAL, 17, "$retval, %xmmN and memory");
+	refuses("p vfs_read a=$arg2:f64", -EINVAL, 19, "%xmm0 to %xmm7");
+	refuses("r vfs_read a=$arg2:s128", -EINVAL, 19, "$retval, %xmmN and memory");
+	refuses("p vfs_read a=\\1:f32", -EINVAL, 16, "constants are integers");
+	refuses("p vfs_read a=$comm:f64", -EINVAL, 19, "only accepts string type");
+	refuses("r vfs_read a=$duration:f64", -EINVAL, 23, "nanoseconds");
+	refuses("r vfs_read a=$duration:u128", -EINVAL, 23, "nanoseconds");
+	refuses("p vfs_read a=%di:f16", -EINVAL, 17, "f32, f64, f80");
+	refuses("p vfs_read a=+0(%di):f64[4]", -EOPNOTSUPP, 24, "arrays");
+	refuses("r vfs_read a=$retval:f64[2]", -EINVAL, 21, "memory");
+	refuses("r vfs_read a=+0(%xmm0)", -EINVAL, 16, "hold no address");
+	refuses("r vfs_read a=+0(%st0):f80", -EINVAL, 16, "hold no address");
+	for (size_t i = 0; i < 2; i++) {
+		static const char *const none[2][5] = {
+			{ "%xmm", "%xmm16", "%xmm01", "%xmm1x", "%xmm100" },
+			{ "%st", "%st8", "%st00", "%st(0)", "%ymm0" },
+		};
+		char text[64];
+
+		for (size_t k = 0; k < 5; k++) {
+			sprintf(text, "p vfs_read %s", none[i][k]);
+			refuses(text, -EINVAL, 11, "xmm0-xmm15 st0-st7");
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -182,6 +230,7 @@ int main(void)
 		cmocka_unit_test(offsets_that_do_not_fit_are_refused_rather_than_cut),
 		cmocka_unit_test(dereferences_nest_as_deep_as_in_the_kernel),
 		cmocka_unit_test(strings_need_memory),
+		cmocka_unit_test(wide_and_floating_types_need_a_value_that_has_them),
 		cmocka_unit_test(
 			errors_of_the_type_behind_a_dereference_stand_where_the_kernel_has_them),
 		cmocka_unit_test(valid_but_missing_things_say_so_at_their_place),

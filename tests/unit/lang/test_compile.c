@@ -191,6 +191,40 @@ static void no_argument_has_more_steps_than_the_engine_takes(void **state)
 	line_free(&r);
 }
 
+static void floating_results_come_from_their_registers(void **state)
+{
+	static const struct {
+		uint8_t op, size;
+		uint64_t imm;
+	} want[] = {
+		{ UKP_FETCH_FPU, 4, UKP_FPU_XMM0 },     { UKP_FETCH_FPU, 8, UKP_FPU_XMM0 },
+		{ UKP_FETCH_FPU, 10, UKP_FPU_ST0 },     { UKP_FETCH_RETVAL, 16, 0 },
+		{ UKP_FETCH_FPU, 8, UKP_FPU_XMM0 + 1 }, { UKP_FETCH_FPU, 16, UKP_FPU_XMM0 + 15 },
+		{ UKP_FETCH_FPU, 10, UKP_FPU_ST0 + 1 },
+	};
+	struct line_result r;
+	uint16_t field = 24;
+	size_t i;
+
+	(void)state;
+	compile(&r, "r vfs_read a=$retval:f32 b=$retval:f64 c=$retval:f80 d=$retval:s128 "
+	            "e=%xmm1:f64 f=%xmm15 g=%st1 h=+8($retval):f80");
+	for (i = 0; i < NR(want); i++) {
+		step_is(&r.ev->steps[2 * i], want[i].op, want[i].imm);
+		store_is(&r.ev->steps[2 * i + 1], UKP_FETCH_ST_RAW, want[i].size, field, 0);
+		field += want[i].size;
+	}
+	step_is(&r.ev->steps[2 * i], UKP_FETCH_RETVAL, 0);
+	store_is(&r.ev->steps[2 * i + 1], UKP_FETCH_ST_MEM, 10, field, 8);
+	assert_int_equal(r.ev->fixed_len, field + 10);
+	assert_int_equal(r.fields[0].type, LANG_F);
+	assert_int_equal(r.fields[3].type, LANG_S);
+	assert_int_equal(r.fields[3].size, 16);
+	assert_int_equal(r.fields[5].type, LANG_X);
+	assert_false(r.ev->nr_entry);
+	line_free(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -200,6 +234,7 @@ int main(void)
 		cmocka_unit_test(the_outermost_dereference_is_the_read_that_is_stored),
 		cmocka_unit_test(values_that_are_no_memory_are_stored_as_they_are),
 		cmocka_unit_test(arguments_lie_where_the_abi_puts_them),
+		cmocka_unit_test(floating_results_come_from_their_registers),
 		cmocka_unit_test(a_return_probe_saves_each_argument_once_at_entry),
 		cmocka_unit_test(no_argument_has_more_steps_than_the_engine_takes),
 	};

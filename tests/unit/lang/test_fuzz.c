@@ -62,8 +62,9 @@ static void mutate(char *text)
 {
 	static const char special[] = "%$@\\+-(){}[]:;=,./#\"' \t\n0123456789abcxu_";
 	static const char *const words[] = {
-		"$arg1",      "$retval",   "+0(",      ":string", "$stack",
-		"0x7fffffff", "$duration", "@jiffies", "%return", "18446744073709551616"
+		"$arg1",       "$retval",   "+0(",      ":string", "$stack",
+		"0x7fffffff",  "$duration", "@jiffies", "%return", "18446744073709551616",
+		"$retval:f80", ":f64",      ":x128",    "%xmm1",   "%st0"
 	};
 	size_t len = strlen(text), at = pick(len + 1), n;
 	const char *from;
