@@ -119,6 +119,13 @@ int ukp_session_add(struct ukp_session *s, const char *definition, unsigned int 
  * or the start.
  */
 void ukp_session_set_strict(struct ukp_session *s, bool strict);
+/*
+ * Definitions of one place that are added from now on may be in text that has no file
+ * to be compared with, or differs from it: what a JIT has made, writable code, code that
+ * the program has changed.  Shared mappings are refused all the same, and so are returns.
+ * The program may rewrite such text or unmap it; ukp_session_dropped() tells then.
+ */
+void ukp_session_set_any_text(struct ukp_session *s, bool any);
 const char *ukp_session_refused(struct ukp_session *s);
 /*
  * What catches the returns of functions, of definitions that are added from now
@@ -144,7 +151,8 @@ const char *ukp_session_pending(struct ukp_session *s);
  * Probes of this session may take this share, 0 to 1, of the CPU time that the
  * program uses, by an estimate twice a second; those that take most are taken out
  * until the rest fits, places that are counted one by one.  Theirs are the
- * "PLACE: why" lines of ukp_session_dropped(), each told once.
+ * "PLACE: why" lines of ukp_session_dropped(), each told once.  So are those of
+ * ukp_session_set_any_text() whose text the program has rewritten.
  */
 int ukp_session_set_budget(struct ukp_session *s, double share);
 const char *ukp_session_dropped(struct ukp_session *s);

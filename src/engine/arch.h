@@ -34,6 +34,9 @@ static inline uint32_t ukp_shard(uint32_t cpu, uint32_t n)
  * must not be called.
  */
 size_t ukp_arch_copy(void *dst, const void *src, size_t len);
+/* The byte at dst from old to new, if it is old; false: it can't be written.  Under the same rule.
+ */
+bool ukp_arch_put(uint8_t *dst, uint8_t old, uint8_t new);
 /* Length of the string at src without its NUL, at most max; -1: fault. */
 long ukp_arch_strnlen(const char *src, size_t max);
 /* The 32-bit word at off from the thread pointer, 0 where there is none. */

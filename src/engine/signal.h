@@ -79,6 +79,16 @@ int ukp_fault(int sig, struct ukp_siginfo *info, struct ukp_ucontext *uc);
 void ukp_regs_from_uc(struct pt_regs *regs, const struct ukp_ucontext *uc);
 void ukp_regs_to_uc(struct ukp_ucontext *uc, const struct pt_regs *regs);
 
+/* Would a fault of ours end the process, as this thread blocks its signal? */
+bool ukp_faults_are_fatal(const struct ukp_ucontext *uc);
+
+/*
+ * At a trap in text that its program may rewrite: the site that it is a hit of.  NULL:
+ * the text that is there now is to run, or to have the trap (live.c).
+ */
+struct ukp_site *ukp_live_find(const struct ukp_ctl *ctl, uint64_t addr,
+                               const struct ukp_ucontext *uc);
+
 /* Whether this frame may be left without rt_sigreturn. */
 bool ukp_resume_direct(const struct ukp_ctl *ctl, const struct ukp_ucontext *uc);
 

@@ -9,7 +9,7 @@
 
 #define SS_AUTODISARM (1u << 31)
 
-static bool faults_are_fatal(const struct ukp_ucontext *uc)
+bool ukp_faults_are_fatal(const struct ukp_ucontext *uc)
 {
 	return uc->sigmask & (1ull << (UKP_SIGSEGV - 1) | 1ull << (UKP_SIGBUS - 1));
 }
@@ -30,7 +30,7 @@ static int no_site(struct ukp_ctl *ctl, int sig, struct ukp_siginfo *info, struc
 	uint8_t now;
 
 	/* The probe went away between the trap and us: the instruction is back. */
-	if (info->si_code == UKP_SI_KERNEL && !faults_are_fatal(uc) &&
+	if (info->si_code == UKP_SI_KERNEL && !ukp_faults_are_fatal(uc) &&
 	    !ukp_arch_copy(&now, (void *)(uc->ip - 1), 1) && now != 0xcc) {
 		uc->ip--;
 		return resume(ctl, uc);
@@ -47,6 +47,8 @@ int ukp_trap(int sig, struct ukp_siginfo *info, struct ukp_ucontext *uc)
 
 	if (info->si_code == UKP_SI_KERNEL)
 		site = ukp_site_find(ctl, uc->ip - 1);
+	if (site && (site->flags & UKP_SITE_LIVE))
+		site = ukp_live_find(ctl, site->addr, uc);
 	if (!site)
 		return no_site(ctl, sig, info, uc);
 
@@ -58,7 +60,7 @@ int ukp_trap(int sig, struct ukp_siginfo *info, struct ukp_ucontext *uc)
 	hit.fpstate = (const void *)uc->fpstate;
 	hit.tsc = ukp_arch_clock();
 	hit.cpu = ukp_arch_cpu(ctl);
-	hit.flags = (faults_are_fatal(uc) ? UKP_HIT_NOREAD : 0) |
+	hit.flags = (ukp_faults_are_fatal(uc) ? UKP_HIT_NOREAD : 0) |
 	            (ukp_hit_alive(ctl) ? 0 : UKP_HIT_CHILD);
 	if (ukp_hit_run(&hit))
 		/* Whoever looks at this frame sees that its ip is no trap's any more. */

@@ -14,6 +14,9 @@
 	"      --max-overhead PERCENT\n"                                                       \
 	"                      take out what is hit too often for this share of the target's " \
 	"time\n"
+#define ANY_TEXT                                                                                \
+	"      --any-text      also code that has no file or differs from it, as a JIT makes\n" \
+	"                      it: one place by its address\n"
 #define RET                                                                                   \
 	"      --ret HOW       what catches returns: exit (probes at the exits), call (the\n" \
 	"                      function is called from its entry), slot (the return\n"        \
@@ -21,9 +24,10 @@
 
 static const char trace_usage[] =
 	"usage: ukprobe trace [-n COUNT] [--for SECONDS] [--ret=HOW] [--strict]\n"
-	"                     [--max-overhead PERCENT] [-o FILE] -p PID DEF...\n"
+	"                     [--any-text] [--max-overhead PERCENT] [-o FILE] -p PID DEF...\n"
 	"       ukprobe trace [-n COUNT] [--for SECONDS] [--ret=HOW] [--strict]\n"
-	"                     [--max-overhead PERCENT] [-o FILE] [DEF...] -- CMD [ARG...]\n"
+	"                     [--any-text] [--max-overhead PERCENT] [-o FILE] [DEF...]\n"
+	"                     -- CMD [ARG...]\n"
 	"\n"
 	"Plants probes and prints a line for each hit, until Ctrl-C or the end of the target.\n"
 	"\n"
@@ -36,7 +40,7 @@ static const char trace_usage[] =
 	"  -- CMD [ARG...]     start a command, with the probes in before main\n" PID
 	"  -n, --count COUNT   end after COUNT lines\n"
 	"      --for SECONDS   end after a time, fractions allowed\n" RET BUDGET
-	"      --strict        refuse a definition if one of its places can't be probed\n"
+	"      --strict        refuse a definition if one of its places can't be probed\n" ANY_TEXT
 	"  -o, --output FILE   lines to FILE instead of standard output\n" HELP "\n"
 	"  ukprobe trace -p 1234 'r:get lookupKey ret=$retval ns=$duration'\n";
 
@@ -60,9 +64,9 @@ static const char latency_usage[] =
 
 static const char stat_usage[] =
 	"usage: ukprobe stat [--for SECONDS] [--ret=HOW] [--strict] [--max-overhead PERCENT]\n"
-	"                    [--json] [-o FILE] -p PID DEF...\n"
+	"                    [--any-text] [--json] [-o FILE] -p PID DEF...\n"
 	"       ukprobe stat [--for SECONDS] [--ret=HOW] [--strict] [--max-overhead PERCENT]\n"
-	"                    [--json] [-o FILE] DEF... -- CMD [ARG...]\n"
+	"                    [--any-text] [--json] [-o FILE] DEF... -- CMD [ARG...]\n"
 	"\n"
 	"Counts hits by place, inside the target, and prints a table in the end, most hit first.\n"
 	"\n"
@@ -71,7 +75,7 @@ static const char stat_usage[] =
 	"                      f [MOD:]GLOB        all functions that match; MOD:* a whole file\n"
 	"  -- CMD [ARG...]     start a command, with the probes in before main\n" PID
 	"      --for SECONDS   end after a time, fractions allowed\n" RET BUDGET
-	"      --strict        refuse a definition if one of its places can't be probed\n"
+	"      --strict        refuse a definition if one of its places can't be probed\n" ANY_TEXT
 	"      --json          one JSON object instead of the table, with places never hit\n"
 	"  -o, --output FILE   result to FILE instead of standard output\n" HELP "\n"
 	"  ukprobe stat -p 1234 --for 10 'f libz:*'\n";
@@ -119,14 +123,14 @@ static const char doctor_usage[] =
 const struct command commands[] = {
 	{ "trace", "print a line for each hit of a probe",
 	  TAKES_PID | TAKES_CMD | TAKES_FOR | TAKES_COUNT | TAKES_OUTPUT | TAKES_RET |
-	          TAKES_STRICT | TAKES_BUDGET,
+	          TAKES_STRICT | TAKES_BUDGET | TAKES_ANY_TEXT,
 	  1, UINT_MAX, "a definition", trace_usage, cmd_trace },
 	{ "latency", "time functions: histogram, percentiles, errors",
 	  TAKES_PID | TAKES_CMD | TAKES_FOR | TAKES_JSON | TAKES_OUTPUT | TAKES_RET | TAKES_BUDGET,
 	  1, UINT_MAX, "a function", latency_usage, cmd_latency },
 	{ "stat", "count hits by place",
 	  TAKES_PID | TAKES_CMD | TAKES_FOR | TAKES_JSON | TAKES_OUTPUT | TAKES_RET | TAKES_STRICT |
-	          TAKES_BUDGET,
+	          TAKES_BUDGET | TAKES_ANY_TEXT,
 	  1, UINT_MAX, "a definition", stat_usage, cmd_stat },
 	{ "list", "list the probes in a process", TAKES_PID | NEEDS_PID, 0, 0, "", list_usage,
 	  cmd_list },

@@ -19,7 +19,7 @@ struct why {
 	size_t size;
 };
 
-enum { OPT_FOR = 256, OPT_JSON, OPT_STRICT, OPT_RET, OPT_BUDGET };
+enum { OPT_FOR = 256, OPT_JSON, OPT_STRICT, OPT_RET, OPT_BUDGET, OPT_ANY_TEXT };
 
 static const struct {
 	struct option o;
@@ -34,6 +34,7 @@ static const struct {
 	{ { "strict", no_argument, NULL, OPT_STRICT }, TAKES_STRICT },
 	{ { "ret", required_argument, NULL, OPT_RET }, TAKES_RET },
 	{ { "max-overhead", required_argument, NULL, OPT_BUDGET }, TAKES_BUDGET },
+	{ { "any-text", no_argument, NULL, OPT_ANY_TEXT }, TAKES_ANY_TEXT },
 };
 #define NR_ALL (sizeof(all) / sizeof(all[0]))
 
@@ -159,6 +160,9 @@ static int set_option(struct options *o, int c, const char *arg, struct why *w)
 		return 0;
 	case OPT_STRICT:
 		o->strict = true;
+		return 0;
+	case OPT_ANY_TEXT:
+		o->any_text = true;
 		return 0;
 	case OPT_RET:
 		return set_ret(o, arg, w);

@@ -21,6 +21,7 @@ enum {
 	TAKES_STRICT = 1 << 7,
 	TAKES_RET = 1 << 8,
 	TAKES_BUDGET = 1 << 9,
+	TAKES_ANY_TEXT = 1 << 10,
 };
 
 struct options {
@@ -31,10 +32,11 @@ struct options {
 	const char *output; /* NULL: standard output */
 	double budget;      /* share of the target's time; 0: none */
 	bool json;
-	bool strict;  /* refuse a definition of which one place is refused */
-	uint8_t ret;  /* enum ukp_ret */
-	bool help;    /* print the usage, do nothing else */
-	char **words; /* definitions, functions, GLOB */
+	bool any_text; /* also code that its program may rewrite */
+	bool strict;   /* refuse a definition of which one place is refused */
+	uint8_t ret;   /* enum ukp_ret */
+	bool help;     /* print the usage, do nothing else */
+	char **words;  /* definitions, functions, GLOB */
 	unsigned int nr_words;
 };
 

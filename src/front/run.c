@@ -88,6 +88,8 @@ int run_open(struct run *r, const struct options *o)
 	if (r->s && o->strict)
 		ukp_session_set_strict(r->s, true);
 	if (r->s)
+		ukp_session_set_any_text(r->s, o->any_text);
+	if (r->s)
 		ukp_session_set_ret(r->s, (enum ukp_ret)o->ret);
 	interruptible = r->s;
 	if (err)
@@ -162,7 +164,7 @@ int run_start(struct run *r, const struct options *o)
 	if (err)
 		return failed(r, err);
 	r->started = run_now();
-	r->asked = o->budget > 0 ? r->started : 0;
+	r->asked = o->budget > 0 || o->any_text ? r->started : 0;
 	say_refused(r->s);
 	say_pending(r->s, "waiting");
 	if (ukp_session_waiting(r->s))

@@ -12,8 +12,12 @@
 
 #include "patch/deny.h"
 #include "plan/plan.h"
+#include "wire/live.h"
 
 const char place_label[] = "it is a static branch, which its program rewrites";
+
+static const char unless_asked[] =
+	"; it is probed only if that is asked for, by --any-text or UKP_ANY_TEXT";
 
 static int check_map(struct sym_proc *sym, uint64_t addr, int column, struct err *err)
 {
@@ -24,23 +28,26 @@ static int check_map(struct sym_proc *sym, uint64_t addr, int column, struct err
 		              "Invalid probed address or symbol: %#" PRIx64
 		              " is not executable memory",
 		              addr);
-	if (!strcmp(m->path, "[vsyscall]") || !m->module)
-		return err_at(
-			err, -EINVAL, column,
-			"Failed to register probe event: %#" PRIx64
-			" is in %s, not in a file's code; only code that can be compared with "
-			"its file is probed",
-			addr, m->path[0] ? m->path : "anonymous memory");
-	if (m->w)
-		return err_at(err, -EINVAL, column,
-		              "Failed to register probe event: %#" PRIx64
-		              " is in writable code, which may change under a probe",
-		              addr);
 	if (m->shared)
 		return err_at(err, -EINVAL, column,
 		              "Failed to register probe event: %s is mapped shared, a probe would "
 		              "change the file",
 		              m->path);
+	if (!strcmp(m->path, "[vsyscall]"))
+		return err_at(err, -EINVAL, column,
+		              "Failed to register probe event: %#" PRIx64
+		              " is in [vsyscall], which is the kernel's",
+		              addr);
+	if (!m->module)
+		return err_at(err, -EINVAL, column,
+		              "Failed to register probe event: %#" PRIx64
+		              " is in %s, not in a file's code, with which it could be compared%s",
+		              addr, m->path[0] ? m->path : "anonymous memory", unless_asked);
+	if (m->w)
+		return err_at(err, -EINVAL, column,
+		              "Failed to register probe event: %#" PRIx64
+		              " is in writable code, which may change under a probe%s",
+		              addr, unless_asked);
 	return 0;
 }
 
@@ -57,12 +64,25 @@ static uint64_t decode_start(struct sym_proc *sym, uint64_t addr, bool *signal)
 		return start;
 	if (sym_resolve(sym, addr, &s, &off))
 		return s.addr;
+	/* What no file has begins anywhere. */
 	m = sym_map_find(sym, addr);
-	return m ? m->start : addr;
+	return m && m->module ? m->start : addr;
+}
+
+/* Where bytes are taken from: memory, or the file. */
+struct text {
+	struct sym_proc *sym;
+	const struct place_live *live; /* NULL: the file */
+};
+
+static int read_text(const struct text *t, uint64_t addr, void *buf, size_t len)
+{
+	return t->live ? t->live->read(t->live->arg, addr, buf, len)
+	               : sym_original(t->sym, addr, buf, len);
 }
 
 /* In the trampoline that handlers return through?  Not all of them have an FDE that says so. */
-static bool is_sigreturn(struct sym_proc *sym, uint64_t addr)
+static bool is_sigreturn(const struct text *t, uint64_t addr)
 {
 	uint8_t code[PLAN_SIGRETURN_MAX];
 	unsigned int back;
@@ -71,7 +91,7 @@ static bool is_sigreturn(struct sym_proc *sym, uint64_t addr)
 		size_t len = sizeof(code);
 		unsigned int at;
 
-		while (len && sym_original(sym, addr - back, code, len))
+		while (len && read_text(t, addr - back, code, len))
 			len--;
 		at = plan_sigreturn(code, len);
 		if (at && (!back || at == back))
@@ -80,7 +100,7 @@ static bool is_sigreturn(struct sym_proc *sym, uint64_t addr)
 	return false;
 }
 
-static int check_boundary(struct sym_proc *sym, uint64_t addr, int column, struct err *err)
+static int check_boundary(const struct text *t, uint64_t addr, int column, struct err *err)
 {
 	enum plan_refusal why;
 	uint64_t start;
@@ -89,8 +109,8 @@ static int check_boundary(struct sym_proc *sym, uint64_t addr, int column, struc
 	size_t len;
 	int ret;
 
-	start = decode_start(sym, addr, &signal);
-	if (signal || is_sigreturn(sym, addr))
+	start = decode_start(t->sym, addr, &signal);
+	if (signal || is_sigreturn(t, addr))
 		return err_at(err, -EINVAL, column,
 		              "Failed to register probe event: signal handlers return through this "
 		              "code, unwinders know it by its bytes");
@@ -98,7 +118,7 @@ static int check_boundary(struct sym_proc *sym, uint64_t addr, int column, struc
 	code = malloc(len);
 	if (!code)
 		return err_set(err, -ENOMEM, "out of memory");
-	while (len > addr - start && sym_original(sym, start, code, len))
+	while (len > addr - start && read_text(t, start, code, len))
 		len--;
 	why = len > addr - start ? plan_boundary(code, len, start, addr) : PLAN_UNDECODABLE;
 	free(code);
@@ -163,6 +183,91 @@ int place_check(struct sym_proc *sym, uint64_t addr, bool ret_probe, const char 
 		why = deny_check(sym, addr, ret_probe, jump_only);
 	if (why)
 		return err_at(err, -EINVAL, column, "Failed to register probe event: %s", why);
-	ret = check_boundary(sym, addr, column, err);
+	ret = check_boundary(&(struct text){ sym, NULL }, addr, column, err);
 	return ret ? ret : check_plan(sym, addr, column, err);
+}
+
+/* Kernel text, and what shows a file that a change would be written to. */
+static const char *live_refusal(const struct sym_map *m)
+{
+	static const char *const kernels[] = { "[vsyscall]", "[vdso]", "[uprobes]" };
+	size_t i;
+
+	if (!m || !m->x)
+		return "it is not in executable memory";
+	for (i = 0; i < sizeof(kernels) / sizeof(*kernels); i++)
+		if (!strcmp(m->path, kernels[i]))
+			return "it is the kernel's";
+	if (!strncmp(m->path, "/memfd:ukprobes", 15))
+		return "it is of ukprobes itself";
+	if (m->shared)
+		return "it is mapped shared, a probe would be in all that have it";
+	return m->r ? NULL : "it cannot be read";
+}
+
+bool place_is_live(struct sym_proc *sym, const struct place_live *live, uint64_t addr)
+{
+	const struct sym_map *m = sym_map_find(sym, addr);
+	uint8_t file[UKP_INSN_MAX], now[UKP_INSN_MAX];
+	size_t len;
+
+	if (live_refusal(m))
+		return false;
+	if (!m->module || m->w)
+		return true;
+	return !place_original(sym, addr, file, &len) && !live->read(live->arg, addr, now, len) &&
+	       memcmp(now, file, len) != 0;
+}
+
+static unsigned int read_live(const struct place_live *live, uint64_t addr,
+                              uint8_t code[UKP_LIVE_MAX])
+{
+	unsigned int n = UKP_LIVE_MAX;
+
+	memset(code, 0, UKP_LIVE_MAX);
+	while (n && live->read(live->arg, addr, code, n))
+		n--;
+	return n;
+}
+
+enum plan_refusal place_copy_live(const struct place_live *live, const struct plan_request *req,
+                                  uint8_t *out, struct ukp_site *site)
+{
+	uint8_t code[UKP_LIVE_MAX];
+	unsigned int n = read_live(live, req->addr, code);
+	struct plan_request r = *req;
+	enum plan_refusal why;
+
+	r.code = code;
+	r.avail = n < UKP_INSN_MAX ? n : UKP_INSN_MAX;
+	why = plan_copy(&r, out, site);
+	if (!why)
+		memcpy(site->orig, code, sizeof(site->orig));
+	return why;
+}
+
+int place_check_live(struct sym_proc *sym, const struct place_live *live, uint64_t addr, int column,
+                     struct err *err)
+{
+	const char *why = live_refusal(sym_map_find(sym, addr));
+	struct plan_request req = { .addr = addr, .slot = addr + (16u << 20) };
+	struct ukp_site site = { 0 };
+	uint8_t out[UKP_SLOT_SIZE];
+	enum plan_refusal refusal;
+	int ret;
+
+	if (!why && sym_module_of(sym, addr))
+		why = sym_label(sym_module_of(sym, addr), addr)
+		              ? place_label
+		              : deny_check(sym, addr, false, NULL);
+	if (why)
+		return err_at(err, -EINVAL, column, "Failed to register probe event: %s", why);
+	ret = check_boundary(&(struct text){ sym, live }, addr, column, err);
+	if (ret)
+		return ret;
+	refusal = place_copy_live(live, &req, out, &site);
+	if (refusal != PLAN_OK && refusal != PLAN_OUT_OF_REACH)
+		return err_at(err, plan_errno(refusal), column,
+		              "Failed to register probe event: %s", plan_reason(refusal));
+	return 0;
 }

@@ -13,14 +13,11 @@
 #define LOOK_MS 500
 /* What is used by then says nothing yet. */
 #define CPU_MIN_NS 20000000ull
-#define TEXT_MAX 4096
 
 struct budget {
 	double share;
 	bool begun; /* hits were looked at once, when breakpoints had become jumps */
 	uint64_t cpu, wall;
-	char text[TEXT_MAX];
-	size_t used;
 };
 
 /* One probe, or one place of many that are counted. */
@@ -168,22 +165,8 @@ static int by_cost(const void *a, const void *b)
 
 static void say(struct chan *c, const struct item *it, uint64_t cpu, uint64_t wall)
 {
-	struct budget *b = c->budget;
-	struct target *t = c->target;
-	char place[384];
-	int n;
-
-	if (it->p->member)
-		snprintf(place, sizeof(place), "%s", it->p->def->text);
-	else
-		sym_format(t->sym, it->p->addr, place, sizeof(place));
-	n = snprintf(b->text + b->used, sizeof(b->text) - b->used,
-	             "%s: %.0f hits a second take about %.1f %% of the program's time\n", place,
-	             (double)it->hits * 1e9 / (double)wall, 100 * (double)it->cost / (double)cpu);
-	/* A line that doesn't fit is left away; that it is out 'ukprobe list' says. */
-	if (n > 0 && (size_t)n < sizeof(b->text) - b->used)
-		b->used += n;
-	b->text[b->used] = 0;
+	chan_say(c, it->p, "%.0f hits a second take about %.1f %% of the program's time",
+	         (double)it->hits * 1e9 / (double)wall, 100 * (double)it->cost / (double)cpu);
 }
 
 static void take_out(struct chan *c, struct probe *p)
@@ -246,13 +229,4 @@ bool budget_look(struct target *t)
 			changed |= look(c);
 	t->budget_at = now_ms() + LOOK_MS;
 	return changed;
-}
-
-int budget_print(struct chan *c, char *buf, size_t len)
-{
-	int n = snprintf(buf, len, "%s", c->budget ? c->budget->text : "");
-
-	if (c->budget)
-		c->budget->text[0] = c->budget->used = 0;
-	return n;
 }

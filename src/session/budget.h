@@ -15,8 +15,6 @@ int budget_set(struct chan *c, double share);
 int budget_wait(const struct target *t);
 /* True: something was taken out. */
 bool budget_look(struct target *t);
-/* "PLACE: why" lines of those taken out since the last call; returns what snprintf does. */
-int budget_print(struct chan *c, char *buf, size_t len);
 void budget_free(struct chan *c);
 
 #endif

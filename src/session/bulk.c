@@ -19,6 +19,7 @@
 #include "patch/slots.h"
 #include "patch/survey.h"
 #include "session/exits.h"
+#include "session/live.h"
 #include "session/pages.h"
 #include "session/sites.h"
 #include "session/target.h"
@@ -139,6 +140,7 @@ static int make_site(struct bulk *b, const struct probe *m, struct site **ret_s,
 {
 	const uint64_t addr = m->addr;
 	struct plan_request req = { .addr = addr };
+	const struct place_live live = live_text(b->t);
 	struct site *s = calloc(1, sizeof(*s));
 	uint8_t out[UKP_SLOT_SIZE];
 	enum plan_refusal refusal;
@@ -147,14 +149,17 @@ static int make_site(struct bulk *b, const struct probe *m, struct site **ret_s,
 	*ret_s = NULL;
 	if (!s)
 		return err_set(err, -ENOMEM, "out of memory");
-	req.code = survey_code(b->survey, addr, &req.avail);
+	if (!m->live)
+		req.code = survey_code(b->survey, addr, &req.avail);
 	req.slot = slots_get(b->t->slots, addr, err);
 	if (!req.slot) {
 		free(s);
 		return err->code;
 	}
 	s->addr = addr;
-	refusal = plan_copy(&req, out, &s->plan);
+	s->live = m->live;
+	refusal = m->live ? place_copy_live(&live, &req, out, &s->plan)
+	                  : plan_copy(&req, out, &s->plan);
 	if (refusal) {
 		slots_put(b->t->slots, req.slot);
 		*why = plan_reason(refusal);
@@ -163,7 +168,7 @@ static int make_site(struct bulk *b, const struct probe *m, struct site **ret_s,
 	}
 	s->first = s->plan.orig[0];
 	s->jump_only = m->jump_only;
-	s->plan.flags |= s->jump_only ? UKP_SITE_JUMP_ONLY : 0;
+	s->plan.flags |= site_flags(b->t, s);
 	s->off = target_alloc(b->t, sizeof(struct ukp_site));
 	ret = s->off ? put_slot(b, req.slot, out, err)
 	             : err_set(err, -ENOSPC, "the control area of process %d is full", b->t->pid);
@@ -200,8 +205,9 @@ static int build(struct bulk *b, struct err *err)
 
 		/* A second member of a place fares as the first. */
 		if (!i || b->v[i - 1]->addr != m->addr) {
+			ret = m->live ? live_ready(b->t, m->addr, err) : 0;
 			s = sites_find(b->t, m->addr);
-			if (!s)
+			if (!ret && !s)
 				ret = make_site(b, m, &s, &why, err);
 		}
 		if (!ret && s)

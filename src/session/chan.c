@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* A client's channel: made, emptied, taken away. */
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -107,6 +109,35 @@ static void chan_free(struct chan *c)
 	if (c->fd >= 0)
 		close(c->fd);
 	free(c);
+}
+
+void chan_say(struct chan *c, const struct probe *p, const char *fmt, ...)
+{
+	const size_t room = sizeof(c->dropped) - c->dropped_used;
+	char *at = c->dropped + c->dropped_used, place[384], why[256];
+	va_list ap;
+	int n;
+
+	if (p->member)
+		snprintf(place, sizeof(place), "%s", p->def->text);
+	else
+		sym_format(c->target->sym, p->addr, place, sizeof(place));
+	va_start(ap, fmt);
+	vsnprintf(why, sizeof(why), fmt, ap);
+	va_end(ap);
+	n = snprintf(at, room, "%s: %s\n", place, why);
+	/* A line that doesn't fit is left away; that it is out 'ukprobe list' says. */
+	if (n > 0 && (size_t)n < room)
+		c->dropped_used += n;
+	c->dropped[c->dropped_used] = 0;
+}
+
+int chan_dropped(struct chan *c, char *buf, size_t len)
+{
+	int n = snprintf(buf, len, "%s", c->dropped);
+
+	c->dropped[0] = c->dropped_used = 0;
+	return n;
 }
 
 int chan_open(struct target *t, struct chan **ret_c, struct err *err)

@@ -226,7 +226,8 @@ int client_add(struct ukp_session *s, uint32_t type, const char *text, unsigned 
 
 	if (!r)
 		return session_fail(s, -ENOMEM, "out of memory");
-	flags = (s->strict ? PROTO_STRICT : 0) | (uint32_t)s->ret << PROTO_RET_SHIFT;
+	flags = (s->strict ? PROTO_STRICT : 0) | (s->any_text ? PROTO_ANY_TEXT : 0) |
+	        (uint32_t)s->ret << PROTO_RET_SHIFT;
 	ret = client_request(s, type, flags, text, r, NULL);
 	if (ret < 0 && ret != -EPIPE && r->column >= 0 && r->column < LANG_LINE_MAX)
 		add_caret(s, text, r->column);

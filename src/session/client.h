@@ -77,6 +77,7 @@ struct ukp_session {
 	int idle_ms;
 	char symbol[512];
 	bool strict;
+	bool any_text;
 	enum ukp_ret ret;
 	char hazard[sizeof(((struct proto_open *)0)->hazard)];
 	char refused[PROTO_DATA];

@@ -413,7 +413,7 @@ bool site_wants_jump(const struct site *s)
 	for (p = s->probes; p && !s->gone; p = p->next)
 		if (p->kind == PROBE_EXIT && p->of->enabled)
 			return true;
-	return s->armed;
+	return s->armed && !s->live;
 }
 
 bool site_drains(const struct site *s)

@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "session/live.h"
 #include "session/windows.h"
 
 /* Of all executable mappings; another number: something has come or gone. */
@@ -37,7 +38,7 @@ static bool is_there(struct target *t, const struct site *s)
 	       !memcmp(code, s->plan.orig, s->plan.len);
 }
 
-static void forget(struct target *t, struct site *s)
+void site_forget(struct target *t, struct site *s)
 {
 	struct ukp_site *shared = target_at(t, s->off);
 
@@ -45,6 +46,9 @@ static void forget(struct target *t, struct site *s)
 	s->gone = true;
 	/* No address that somebody could ask for. */
 	s->addr = 0;
+	/* The engine tells by the text, and a forked child may have the old one still. */
+	if (s->live)
+		return;
 	__atomic_store_n(&shared->addr, 0, __ATOMIC_RELEASE);
 }
 
@@ -62,10 +66,10 @@ static void check(struct target *t, struct site *s)
 	uint8_t now;
 
 	/* A jump that could not be taken back is found by its window. */
-	if (s->gone || s->jumped)
+	if (s->gone || s->jumped || s->live)
 		return;
 	if (!is_there(t, s))
-		forget(t, s);
+		site_forget(t, s);
 	else if (s->armed && !inject_read(t->inject, s->addr, &now, 1) && now == s->first)
 		s->armed = false;
 }
@@ -78,7 +82,8 @@ bool target_lost(struct target *t)
 	if (sum == t->maps_sum)
 		return false;
 	for (i = 0; i < t->nr_sites; i++)
-		if (!t->sites[i]->gone && (!is_there(t, t->sites[i]) || is_fresh(t, t->sites[i])))
+		if (!t->sites[i]->gone && !t->sites[i]->live &&
+		    (!is_there(t, t->sites[i]) || is_fresh(t, t->sites[i])))
 			return true;
 	t->maps_sum = sum;
 	return false;
@@ -92,6 +97,7 @@ int target_refresh(struct target *t, struct err *err)
 
 	if (ret)
 		return ret;
+	live_look(t);
 	sum = sum_maps(t);
 	if (sum == t->maps_sum)
 		return 0;

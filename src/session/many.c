@@ -9,6 +9,7 @@
 #include "patch/place.h"
 #include "patch/survey.h"
 #include "session/exits.h"
+#include "session/live.h"
 #include "session/target.h"
 
 struct gather {
@@ -80,6 +81,14 @@ static int take_one(struct gather *g, const struct lang_def *def, struct err *er
 	uint64_t addr;
 	int ret = lang_resolve(def, g->t->sym, &addr, &func, err);
 
+	if (!ret && live_is_asked(g->head->chan, addr)) {
+		ret = live_check(g->t, addr, def->ret, def->place.column, err);
+		if (!ret)
+			ret = take(addr, NULL, NULL, g);
+		if (!ret)
+			g->v[0].live = true;
+		return ret;
+	}
 	if (!ret)
 		ret = place_check(g->t->sym, addr, false, &jump_only, def->place.column, err);
 	if (!ret && def->ret)

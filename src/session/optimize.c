@@ -347,6 +347,7 @@ const char *optimize_form(const struct target *t, const struct site *s)
 		return "jump";
 	snprintf(text, sizeof(text), "%s: %s", s->jump_only ? "none" : "int3",
 	         s->gone                ? "its library was unloaded"
+	         : s->live              ? "its program may rewrite it"
 	         : s->base              ? s->base
 	         : site_is_ours(s)      ? "ukprobes has a probe of its own there"
 	         : !t->optimizer        ? "optimization is off"

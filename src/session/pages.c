@@ -3,9 +3,12 @@
  * Neighbouring pages are read at once, patched here, and written at once: what
  * is written beside the breakpoints is what was read, in pages that the target
  * may not write.  Where that fails (a library has just gone), a run is halved,
- * down to a single site, of which only its own byte is written.
+ * down to a single site, of which only its own byte is written.  Text that the
+ * program may be writing itself is single sites from the start.
  */
 #include "session/pages.h"
+
+#include "session/live.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -71,6 +74,10 @@ static void patch_single(struct patch *p, struct site *s)
 
 	if (s->armed == p->arm)
 		return;
+	if (s->live && !p->arm) {
+		live_disarm(p->t, s);
+		return;
+	}
 	if (inject_read(p->t->inject, s->addr, code, p->arm ? s->plan.len : 1) ||
 	    (patch_site(p, s, code) && inject_write(p->t->inject, s->addr, code, 1)))
 		give_up(p, s);
@@ -111,7 +118,8 @@ static void patch_all(struct patch *p, struct site **v, size_t n)
 		uint64_t start = page_of(v[i]->addr);
 
 		for (k = i + 1; k < n && p->buf; k++)
-			if (page_of(v[k]->addr) - page_of(v[k - 1]->addr) > PAGE ||
+			if (v[k]->live || v[k - 1]->live ||
+			    page_of(v[k]->addr) - page_of(v[k - 1]->addr) > PAGE ||
 			    page_of(v[k]->addr) + PAGE - start > RUN_MAX)
 				break;
 		patch_run(p, v + i, k - i);

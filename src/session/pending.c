@@ -246,7 +246,7 @@ bool pending_look(struct target *t)
 	return changed;
 }
 
-static bool is_filtered(const struct target *t)
+bool pending_is_filtered(const struct target *t)
 {
 	char path[64], line[256];
 	int mode = 0;
@@ -268,9 +268,9 @@ static void set_hook(struct target *t, bool on)
 	struct probe *p;
 
 	__atomic_store_n(&t->ctl->loader,
-	                 !on              ? UKP_LOADER_OFF
-	                 : is_filtered(t) ? UKP_LOADER_TELLS
-	                                  : UKP_LOADER_WAITS,
+	                 !on                      ? UKP_LOADER_OFF
+	                 : pending_is_filtered(t) ? UKP_LOADER_TELLS
+	                                          : UKP_LOADER_WAITS,
 	                 __ATOMIC_RELEASE);
 	for (p = t->internal; p; p = p->next_mine) {
 		if (p->id != AGENT_LOADER_HIT || !p->site)

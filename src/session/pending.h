@@ -17,6 +17,8 @@ bool pending_may(struct target *t, const struct lang_def *def);
 /* Is there a hook at all?  -EOPNOTSUPP with the reason: a static program has none. */
 int pending_check(struct target *t, int column, struct err *err);
 
+/* Has it a seccomp filter, which may kill for a call that is new? */
+bool pending_is_filtered(const struct target *t);
 /* Readable when libraries have come or gone; -1: nobody waits. */
 int pending_fd(const struct target *t);
 /* Looks for what waits, and lands it; true: something has changed in the target. */

@@ -11,6 +11,11 @@ void ukp_session_set_strict(struct ukp_session *s, bool strict)
 	s->strict = strict;
 }
 
+void ukp_session_set_any_text(struct ukp_session *s, bool any)
+{
+	s->any_text = any;
+}
+
 void ukp_session_set_ret(struct ukp_session *s, enum ukp_ret how)
 {
 	_Static_assert((int)UKP_RET_EXIT == PLAN_BY_EXIT && (int)UKP_RET_CALL == PLAN_BY_CALL &&

@@ -19,6 +19,7 @@
 #include "plan/plan.h"
 #include "patch/slots.h"
 #include "session/exits.h"
+#include "session/live.h"
 #include "session/optimize.h"
 #include "session/sites.h"
 #include "session/target.h"
@@ -27,25 +28,35 @@ static int write_slot(struct target *t, struct site *s, struct err *err)
 {
 	uint8_t code[UKP_INSN_MAX], out[UKP_SLOT_SIZE];
 	struct plan_request req = { .code = code, .addr = s->addr };
+	const struct place_live live = live_text(t);
 	enum plan_refusal why;
 	int ret;
 
-	ret = place_original(t->sym, s->addr, code, &req.avail);
+	ret = s->live ? 0 : place_original(t->sym, s->addr, code, &req.avail);
 	if (ret)
 		return err_set(err, ret, "cannot read the original code at %#lx", s->addr);
 	req.slot = slots_get(t->slots, s->addr, err);
 	if (!req.slot)
 		return err->code;
-	why = plan_copy(&req, out, &s->plan);
+	why = s->live ? place_copy_live(&live, &req, out, &s->plan)
+	              : plan_copy(&req, out, &s->plan);
 	if (why != PLAN_OK) {
 		slots_put(t->slots, req.slot);
 		return err_set(err, plan_errno(why), "Failed to register probe event: %s",
 		               plan_reason(why));
 	}
-	s->first = code[0];
+	s->first = s->plan.orig[0];
 	ret = inject_write(t->inject, req.slot, out, sizeof(out));
 	return ret ? err_set(err, ret, "cannot write to process %d: %s", t->pid, strerror(-ret))
 	           : 0;
+}
+
+uint8_t site_flags(const struct target *t, const struct site *s)
+{
+	const struct sym_map *m = s->live ? sym_map_find(t->sym, s->addr) : NULL;
+
+	return (s->jump_only ? UKP_SITE_JUMP_ONLY : 0) | (s->live ? UKP_SITE_LIVE : 0) |
+	       (m && m->w ? UKP_SITE_WRITABLE : 0);
 }
 
 static int new_site(struct target *t, const struct probe *p, struct site **ret_s, struct err *err)
@@ -57,6 +68,7 @@ static int new_site(struct target *t, const struct probe *p, struct site **ret_s
 		return err_set(err, -ENOMEM, "out of memory");
 	s->addr = p->addr;
 	s->jump_only = p->jump_only;
+	s->live = p->live;
 	ret = write_slot(t, s, err);
 	if (!ret && !sites_reserve(t, 1))
 		s->off = target_alloc(t, sizeof(struct ukp_site));
@@ -66,7 +78,7 @@ static int new_site(struct target *t, const struct probe *p, struct site **ret_s
 		free(s);
 		return ret;
 	}
-	s->plan.flags |= s->jump_only ? UKP_SITE_JUMP_ONLY : 0;
+	s->plan.flags |= site_flags(t, s);
 	memcpy(target_at(t, s->off), &s->plan, sizeof(s->plan));
 	sites_add(t, s);
 	*ret_s = s;
@@ -100,6 +112,10 @@ static void disarm(struct target *t, struct site *s)
 {
 	unsigned char now = 0;
 
+	if (s->live) {
+		live_disarm(t, s);
+		return;
+	}
 	/* A jump that could not be taken back stays until the end: it leads to no action. */
 	if (!s->armed || s->jumped || (!s->jump_only && inject_read(t->inject, s->addr, &now, 1)))
 		return;
@@ -265,10 +281,10 @@ void probe_unlink(struct target *t, struct probe *p)
 
 int probe_ready(struct target *t, struct probe *p, struct err *err)
 {
-	struct site *s = sites_find(t, p->addr);
-	int ret = 0;
+	int ret = p->live ? live_ready(t, p->addr, err) : 0;
+	struct site *s = ret ? NULL : sites_find(t, p->addr);
 
-	if (!s)
+	if (!ret && !s)
 		ret = new_site(t, p, &s, err);
 	return ret ? ret : probe_link(t, s, p, err);
 }

@@ -12,6 +12,7 @@
 #include "patch/deny.h"
 #include "patch/place.h"
 #include "session/exits.h"
+#include "session/live.h"
 #include "session/pending.h"
 #include "session/sites.h"
 #include "session/target.h"
@@ -66,7 +67,8 @@ static int check_memory(struct target *t, uint64_t addr, int column, struct err 
 		return 0;
 	return err_at(err, -EBUSY, column,
 	              "Failed to register probe event: the bytes in memory differ from the file's, "
-	              "someone else has changed them");
+	              "someone else has changed them; with --any-text what is there now is "
+	              "probed");
 }
 
 /* That the return address must stay speaks against some of what catches returns only. */
@@ -87,8 +89,13 @@ static int check_returns(struct target *t, struct probe *p, int column, struct e
 
 static int check_place(struct target *t, struct probe *p, int column, struct err *err)
 {
-	int ret = place_check(t->sym, p->addr, false, &p->jump_only, column, err);
 	const char *why = NULL;
+	int ret;
+
+	p->live = live_is_asked(p->chan, p->addr);
+	if (p->live)
+		return live_check(t, p->addr, p->kind != PROBE_ENTRY, column, err);
+	ret = place_check(t->sym, p->addr, false, &p->jump_only, column, err);
 
 	if (!ret && p->jump_only)
 		why = jump_only_refusal(t, p->def, p->kind != PROBE_ENTRY, p->jump_only);

@@ -14,12 +14,12 @@
 
 #include "lang/lang.h"
 
-#define PROTO_VERSION 5
+#define PROTO_VERSION 6
 #define PROTO_DATA 16384
 
 enum proto_type {
 	PROTO_OPEN, /* arg: version.  Reply: struct proto_open, descriptor */
-	PROTO_ADD, /* data: definition.  arg: PROTO_STRICT, mechanism.  Reply: struct proto_event */
+	PROTO_ADD,  /* data: definition.  arg: flags, mechanism.  Reply: struct proto_event */
 	PROTO_ADD_LATENCY,
 	PROTO_ADD_COUNT, /* of what is counted only */
 	PROTO_START,     /* plant what was added */
@@ -31,13 +31,15 @@ enum proto_type {
 	PROTO_PLACES,    /* arg: id, data: first in digits.  Reply: addresses, 0: refused */
 	PROTO_PENDING,   /* Reply: "PLACE: why" lines of what has not landed yet */
 	PROTO_BUDGET,    /* arg: millionths of the program's time */
-	PROTO_DROPPED,   /* Reply: "PLACE: why" lines of what took more than that, once */
+	PROTO_DROPPED,   /* Reply: "PLACE: why" lines of what took more than that, or was
+	                    rewritten by the program, once */
 	PROTO_LIST,      /* arg: first line.  Reply: text; ret: lines in it, 0 at the end */
 };
 
 enum {
 	PROTO_STRICT = 1,    /* no place may be refused, from now on */
 	PROTO_RET_SHIFT = 1, /* of returns: enum plan_mechanism, NONE for the best one */
+	PROTO_ANY_TEXT = 8,  /* also text that the program may rewrite */
 };
 
 struct proto_request {

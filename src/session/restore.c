@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "session/leave.h"
+#include "wire/live.h"
 
 #define PAGE 4096ull
 #define RUN_MAX (256u << 10)
@@ -166,9 +167,53 @@ static void add_sites(struct restore *r)
 	while ((s = leave_next_site(r->l, &i))) {
 		struct place p = { s->addr, 1, { 0xcc }, { s->orig[0] } };
 
-		if (!(s->flags & UKP_SITE_JUMP_ONLY) && !add(r, &p))
+		if (!(s->flags & (UKP_SITE_JUMP_ONLY | UKP_SITE_LIVE)) && !add(r, &p))
 			break;
 	}
+}
+
+static void restore_live_one(const struct leave *l, const struct ukp_site *s)
+{
+	const unsigned int n = ukp_live_bytes(s->addr, s->len);
+	uint8_t now[UKP_LIVE_MAX];
+
+	if (n <= sizeof(now) && !inject_read(l->inject, s->addr, now, n) &&
+	    ukp_live_judge(s, now, n) != UKP_LIVE_GONE)
+		inject_write(l->inject, s->addr, s->orig, 1);
+}
+
+static int site_down(const void *a, const void *b)
+{
+	const struct ukp_site *x = *(struct ukp_site *const *)a, *y = *(struct ukp_site *const *)b;
+
+	return x->addr < y->addr ? 1 : x->addr > y->addr ? -1 : 0;
+}
+
+/*
+ * Text that the program may have rewritten (live.c): from the last to the first, so
+ * that breakpoints behind one are out when its surroundings are looked at.
+ */
+static void restore_live(struct leave *l)
+{
+	const size_t max = l->len / sizeof(struct ukp_site);
+	const struct ukp_site *s, **v = NULL;
+	size_t n = 0, i;
+	uint32_t at = 0;
+
+	while (n < max && (s = leave_next_site(l, &at))) {
+		if (!(s->flags & UKP_SITE_LIVE))
+			continue;
+		v = v ? v : malloc(max * sizeof(*v));
+		if (!v)
+			restore_live_one(l, s);
+		else
+			v[n++] = s;
+	}
+	if (n)
+		qsort(v, n, sizeof(*v), site_down);
+	for (i = 0; i < n; i++)
+		restore_live_one(l, v[i]);
+	free(v);
 }
 
 void leave_text(struct leave *l)
@@ -182,6 +227,7 @@ void leave_text(struct leave *l)
 	restore_all(&r);
 	add_sites(&r);
 	restore_all(&r);
+	restore_live(l);
 	free(r.mem);
 	free(r.file);
 	free(r.v);

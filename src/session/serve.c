@@ -3,6 +3,7 @@
 #include "session/exits.h"
 #include "session/budget.h"
 #include "session/hazard.h"
+#include "session/live.h"
 #include "session/optimize.h"
 #include "session/pending.h"
 #include "session/serve.h"
@@ -108,6 +109,7 @@ static int serve_add(struct client *c, const struct proto_request *q, struct pro
 	if (!text)
 		return refuse(r, -ENOMEM, "out of memory");
 	c->chan->strict = c->chan->strict || (q->arg & PROTO_STRICT);
+	c->chan->any_text = q->arg & PROTO_ANY_TEXT;
 	c->chan->leaving = false;
 	ret = probe_add(c->chan, text,
 	                q->type == PROTO_ADD_LATENCY ? ADD_LATENCY
@@ -282,10 +284,12 @@ static int serve(struct client *c, const struct proto_request *q, struct proto_r
 	if (q->type == PROTO_PLACES)
 		return serve_places(c, q, r);
 	if (q->type == PROTO_PENDING || q->type == PROTO_DROPPED) {
+		if (q->type == PROTO_DROPPED)
+			live_look(c->broker->target);
 		if (q->type == PROTO_PENDING)
 			pending_print(c->chan, r->data, sizeof(r->data));
 		else
-			budget_print(c->chan, r->data, sizeof(r->data));
+			chan_dropped(c->chan, r->data, sizeof(r->data));
 		r->len = strlen(r->data) + 1;
 		return 0;
 	}

@@ -21,6 +21,7 @@
  *	tally.c    what was refused
  *	pending.c  definitions that wait for their library
  *	gone.c     libraries that were unloaded
+ *	live.c     text that the program rewrites
  *	children.c processes forked meanwhile
  *	budget.c   probes that take too much of the program's time
  *	optimize.c jumps in the place of breakpoints
@@ -56,6 +57,7 @@ struct site {
 	 * probe: a jump or nothing.  NULL: one may.
 	 */
 	const char *jump_only;
+	bool live;  /* in text that its program may rewrite, live.c */
 	bool armed; /* wanted, and its code is as planned: the breakpoint is in, if one may be */
 	struct probe *probes; /* newest first */
 	struct ukp_site plan;
@@ -99,6 +101,7 @@ struct probe {
 	uint32_t id;
 	uint64_t addr;
 	const char *jump_only; /* as its site's */
+	bool live;             /* the same */
 	uint32_t action_off;   /* struct ukp_action */
 	uint32_t ctx_off;      /* struct ukp_event, ukp_latency or, of a member, ukp_counter */
 	bool enabled;
@@ -154,9 +157,13 @@ struct chan {
 	uint32_t next_hist, next_counter;
 	size_t waiting;        /* of the places of the last start: their jumps are still to come */
 	bool strict;           /* one refused place refuses a definition */
+	bool any_text;         /* what has been asked for, live.c */
 	bool leaving;          /* its calls that are on their way count as unreturned */
 	struct budget *budget; /* NULL: none */
 	struct tally refused;
+	/* "PLACE: why" lines of what went without being asked to, until they are asked for. */
+	char dropped[4096];
+	size_t dropped_used;
 };
 
 struct target {
@@ -276,6 +283,11 @@ bool grace_over(struct target *t, struct grace *g);
 /* Until it is, a moment of running after the other; -EAGAIN: not yet. */
 int grace_settle(struct target *t, struct grace *g, struct err *err);
 
+/* A line for chan_dropped(), or none where they are too many. */
+__attribute__((format(printf, 3, 4))) void chan_say(struct chan *c, const struct probe *p,
+                                                    const char *fmt, ...);
+/* The lines since the last call; returns what snprintf does. */
+int chan_dropped(struct chan *c, char *buf, size_t len);
 int chan_open(struct target *t, struct chan **ret, struct err *err);
 /* Takes its probes out and unmaps it from the target. */
 int chan_close(struct chan *c, struct err *err);
@@ -361,11 +373,15 @@ int target_refresh(struct target *t, struct err *err);
 /* Would it forget any?  By the mappings as they were read last; jumps may be in. */
 bool target_lost(struct target *t);
 void probe_unplant(struct probe *p);
+/* Nothing is written there any more, and whoever asks for the address gets a new site. */
+void site_forget(struct target *t, struct site *s);
 struct probe *probe_find(struct chan *c, uint32_t id);
 /* Its action and context, linked as the first of its site: plant.c's, for bulk.c. */
 int probe_link(struct target *t, struct site *s, struct probe *p, struct err *err);
 void probe_unlink(struct target *t, struct probe *p);
 bool site_wanted(const struct site *s);
+/* UKP_SITE_* of what is known of it before it is planned. */
+uint8_t site_flags(const struct target *t, const struct site *s);
 /* Why a definition can't have a place that jump_only speaks of, or NULL; ret: of returns. */
 const char *jump_only_refusal(const struct target *t, const struct lang_def *def, bool ret,
                               const char *jump_only);

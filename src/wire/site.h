@@ -46,6 +46,8 @@ enum {
 	UKP_SITE_GONE = 4,       /* its text was unmapped */
 	UKP_SITE_INTERNAL = 8,   /* planted for ourselves, listed by nobody */
 	UKP_SITE_JUMP_ONLY = 16, /* never a breakpoint: one there is not ours */
+	UKP_SITE_LIVE = 32,      /* its text is its program's to rewrite, see live.h */
+	UKP_SITE_WRITABLE = 64,  /* and could be written as it was planted */
 };
 
 struct ukp_site {
@@ -55,9 +57,9 @@ struct ukp_site {
 	uint8_t len;     /* of the original instruction */
 	uint8_t slot_len;
 	uint8_t npc;
-	uint8_t flags; /* UKP_SITE_* */
-	uint8_t orig[UKP_INSN_MAX + 1];
-	uint64_t nmissed; /* hits that ran no action */
+	uint8_t flags;                  /* UKP_SITE_* */
+	uint8_t orig[UKP_INSN_MAX + 1]; /* LIVE: with what follows it, else zeros */
+	uint64_t nmissed;               /* hits that ran no action */
 	/*
 	 * The jump form.  resume: where a trap goes on instead of the slot, once
 	 * the detour is there: its copy leads beyond all that the jump covers.

@@ -162,6 +162,11 @@ void ukp_session_set_strict(struct ukp_session *s, bool strict)
 	fake.strict = strict;
 }
 
+void ukp_session_set_any_text(struct ukp_session *s, bool any)
+{
+	fake.any_text = any;
+}
+
 void ukp_session_set_ret(struct ukp_session *s, enum ukp_ret how)
 {
 	fake.ret = how;

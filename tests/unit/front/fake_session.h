@@ -30,6 +30,7 @@ struct fake {
 	void (*on_read)(void); /* called by every ukp_session_read() */
 	/* noted by the fake */
 	bool strict;
+	bool any_text;
 	enum ukp_ret ret;
 	double budget;
 	unsigned int opened, started, stopped, closed, symbols, interrupts;

@@ -132,6 +132,90 @@ static void what_is_no_code_of_a_file_is_refused(void **state)
 	munmap(anon, 4096);
 }
 
+static int read_self(void *arg, uint64_t addr, void *buf, size_t len)
+{
+	int fd = open("/proc/self/mem", O_RDONLY);
+	ssize_t n = pread(fd, buf, len, (off_t)addr);
+
+	close(fd);
+	return n == (ssize_t)len ? 0 : -EIO;
+}
+
+static const struct place_live own = { read_self, NULL };
+
+static void expect_live(const void *at, int code, const char *words)
+{
+	struct err err = ERR_INIT;
+	int ret = place_check_live(sym, &own, (uint64_t)at, -1, &err);
+
+	if (ret != code || !strstr(err.text, words)) {
+		print_error("%p: %d '%s', not %d '%s'\n", at, ret, err.text, code, words);
+		fail();
+	}
+}
+
+static void what_no_file_has_can_be_asked_for(void **state)
+{
+	static const uint8_t code[] = { 0x55, 0x48, 0x89, 0xe5, 0xcc, 0xb8, 0x0f,
+		                        0,    0,    0,    0x0f, 0x05, 0x06, 0xc3 };
+	const int prot = PROT_READ | PROT_WRITE | PROT_EXEC;
+	uint8_t *anon = mmap(NULL, 8192, prot, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *shared = mmap(NULL, 4096, prot, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	uint8_t *unreadable = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct plan_request req = { .addr = (uint64_t)anon, .slot = (uint64_t)anon + 8192 };
+	uint8_t out[UKP_SLOT_SIZE];
+	struct ukp_site site = { 0 };
+
+	memcpy(anon, code, sizeof(code));
+	memcpy(anon + 4096 - 4, code, 4);
+	memcpy(shared, code, sizeof(code));
+	mprotect(anon + 4096, 4096, PROT_NONE);
+	mprotect(unreadable, 4096, PROT_EXEC);
+	look();
+	expect_live(anon, 0, "");
+	expect_live(anon + 1, 0, "");
+	/* Up to the end of what is there. */
+	expect_live(anon + 4096 - 4, 0, "");
+	expect_live(anon + 4096 - 3, 0, "");
+	expect_live(anon + 4, -EILSEQ, "a breakpoint or software interrupt already");
+	expect_live(anon + 5, -EINVAL, "signal handlers return through");
+	expect_live(anon + 12, -EILSEQ, "");
+	expect_live(shared, -EINVAL, "mapped shared");
+	expect_live(&site, -EINVAL, "not in executable memory");
+	expect_live(unreadable, -EINVAL, "cannot be read");
+	assert_true(place_is_live(sym, &own, (uint64_t)anon));
+	assert_false(place_is_live(sym, &own, (uint64_t)shared));
+	assert_false(place_is_live(sym, &own, (uint64_t)odd_fine));
+	/* What follows it is kept, as far as it can be read. */
+	assert_int_equal(place_copy_live(&own, &req, out, &site), PLAN_OK);
+	assert_memory_equal(site.orig, code, sizeof(code));
+	assert_int_equal(site.len, 1);
+	munmap(anon, 8192);
+	munmap(shared, 4096);
+	munmap(unreadable, 4096);
+}
+
+/* The file's rules hold where there is a file. */
+static void changed_text_of_a_file_can_be_asked_for(void **state)
+{
+	uint8_t *page = (uint8_t *)((uint64_t)odd_fine & ~4095ull);
+	const size_t len = (size_t)(odd_end + 1 - odd_fine);
+	uint8_t was[64];
+
+	memcpy(was, odd_fine, len);
+	assert_int_equal(mprotect(page, 8192, PROT_READ | PROT_WRITE | PROT_EXEC), 0);
+	memset((uint8_t *)odd_fine, 0x90, 3);
+	mprotect(page, 8192, PROT_READ | PROT_EXEC);
+	look();
+	assert_true(place_is_live(sym, &own, (uint64_t)odd_fine));
+	expect_live(odd_fine + 1, 0, "");
+	expect_live(odd_ss + 1, -EILSEQ, "not an instruction boundary");
+	mprotect(page, 8192, PROT_READ | PROT_WRITE | PROT_EXEC);
+	memcpy((uint8_t *)odd_fine, was, len);
+	mprotect(page, 8192, PROT_READ | PROT_EXEC);
+	assert_false(place_is_live(sym, &own, (uint64_t)odd_fine));
+}
+
 /* A library once more, with other rights. */
 static uint64_t map_again(const struct sym_map *like, int prot, int flags)
 {
@@ -321,6 +405,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_instruction_that_has_no_copy_has_a_reason),
 		cmocka_unit_test(what_is_no_code_of_a_file_is_refused),
+		cmocka_unit_test(what_no_file_has_can_be_asked_for),
+		cmocka_unit_test(changed_text_of_a_file_can_be_asked_for),
 		cmocka_unit_test(writable_and_shared_code_is_refused),
 		cmocka_unit_test(what_handlers_return_through_is_refused),
 		cmocka_unit_test(restartable_sequences_are_refused),

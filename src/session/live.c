@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The program may change such text at any time, and so:
+ *
+ * - What stands around a breakpoint is compared before anything is written
+ *   (wire/live.h).  Each is written alone, one byte: beside it the program may be
+ *   writing, too.
+ * - The engine looks at each hit.  Between hits nobody notices; live_look() does
+ *   when a client asks, or something else changes.
+ * - There is no jump: a window's five bytes can't be changed and compared at once.
+ * - Returns aren't followed.  Where there is no unwind information, return addresses
+ *   are what its runtime finds its way by.
+ */
+#include "session/live.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "session/pending.h"
+#include "session/sites.h"
+#include "wire/live.h"
+
+static const char rewritten[] = "its program has rewritten or unmapped the code there";
+
+static int read_text(void *arg, uint64_t addr, void *buf, size_t len)
+{
+	struct target *t = arg;
+	uint8_t *bytes = buf;
+	int ret = inject_read(t->inject, addr, buf, len);
+	size_t i;
+
+	for (i = 0; i < len && !ret; i++) {
+		const struct site *s = bytes[i] == 0xcc ? sites_find(t, addr + i) : NULL;
+
+		if (s && s->armed && !s->jump_only)
+			bytes[i] = s->first;
+	}
+	return ret;
+}
+
+struct place_live live_text(struct target *t)
+{
+	return (struct place_live){ read_text, t };
+}
+
+bool live_is_asked(const struct chan *c, uint64_t addr)
+{
+	const struct place_live live = live_text(c->target);
+
+	return c->any_text && place_is_live(c->target->sym, &live, addr);
+}
+
+static bool is_own(const struct target *t, uint64_t addr)
+{
+	uint32_t i;
+
+	for (i = 0; i < t->own.nr_mappings; i++)
+		if (addr - t->own.mapping[i].addr < t->own.mapping[i].len)
+			return true;
+	return false;
+}
+
+int live_check(struct target *t, uint64_t addr, bool ret, int column, struct err *err)
+{
+	const struct place_live live = live_text(t);
+	const struct sym_map *m = sym_map_find(t->sym, addr);
+	const char *why = NULL;
+
+	if (is_own(t, addr))
+		why = "it is of ukprobes itself";
+	else if (ret)
+		why = "the program may rewrite its code: its returns are not followed";
+	else if (m && !m->w && pending_is_filtered(t))
+		why = "under a seccomp filter code that the program changes for a moment only "
+		      "could not be put right";
+	if (why)
+		return err_at(err, -EINVAL, column, "Failed to register probe event: %s", why);
+	return place_check_live(t->sym, &live, addr, column, err);
+}
+
+/* As the breakpoint's surroundings are now. */
+static enum ukp_live judge(struct target *t, const struct site *s)
+{
+	const unsigned int n = ukp_live_bytes(s->addr, s->plan.len);
+	uint8_t now[UKP_LIVE_MAX], first;
+
+	if (inject_read(t->inject, s->addr, &first, 1) || read_text(t, s->addr, now, n))
+		return UKP_LIVE_GONE;
+	now[0] = first;
+	return ukp_live_judge(&s->plan, now, n);
+}
+
+static bool is_as_planned(struct target *t, const struct site *s)
+{
+	uint8_t now[UKP_LIVE_MAX];
+
+	if (s->armed)
+		return judge(t, s) == UKP_LIVE_OURS;
+	return !read_text(t, s->addr, now, s->plan.len) && !memcmp(now, s->plan.orig, s->plan.len);
+}
+
+static void say_rewritten(const struct site *s)
+{
+	const struct probe *p;
+
+	for (p = s->probes; p; p = p->next)
+		if (p->chan)
+			chan_say(p->chan, p, "%s", rewritten);
+}
+
+static void put_back(struct target *t, const struct site *s)
+{
+	if (s->armed && judge(t, s) != UKP_LIVE_GONE)
+		inject_write(t->inject, s->addr, &s->first, 1);
+}
+
+int live_ready(struct target *t, uint64_t addr, struct err *err)
+{
+	struct site *s = sites_find(t, addr);
+
+	if (!s || (s->live && is_as_planned(t, s)))
+		return 0;
+	if (!s->live && s->armed)
+		return err_set(err, -EBUSY,
+		               "the code at %#lx was changed under a probe, which has to go first",
+		               addr);
+	if (s->armed)
+		say_rewritten(s);
+	put_back(t, s);
+	site_forget(t, s);
+	return 0;
+}
+
+void live_disarm(struct target *t, struct site *s)
+{
+	put_back(t, s);
+	s->armed = false;
+}
+
+void live_look(struct target *t)
+{
+	size_t i;
+
+	for (i = 0; i < t->nr_sites && !t->dead; i++) {
+		struct site *s = t->sites[i];
+
+		if (!s->live || !s->armed || s->gone || judge(t, s) == UKP_LIVE_OURS)
+			continue;
+		say_rewritten(s);
+		put_back(t, s);
+		site_forget(t, s);
+	}
+}

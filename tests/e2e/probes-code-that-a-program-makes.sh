@@ -1,0 +1,144 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# Code of a JIT, and code that its program has changed: refused unless asked for; then
+# it is probed, runs as written when the program patches it, rewrites it, or has
+# something else in its place, and is as the program left it in the end.
+. tests/e2e/lib.sh
+build jit dynamic gcc
+
+# The target does something; what it then reads of its own code is in $T/out.
+tell()
+{
+	: >"$T/out"
+	say "$*"
+	await '^done'
+}
+
+go()
+{
+	tell go 100
+	eq "$(value wrong)" 0 "$1: wrong results"
+}
+
+begin()
+{
+	start "$BIN"
+	RWX=$(value 'at rwx') RX=$(value 'at rx') SHARED=$(value 'at shared')
+	tell look
+	grep -E '^(rwx|rx|changed) ' "$T/out" >"$T/code"
+}
+
+at()
+{
+	printf '%#x' $(($1 + $2))
+}
+
+refused()
+{
+	! "$UKP" trace -p "$PID" -n 1 --for 1 "${@:2}" >"$T/trace" 2>"$T/err" || fail "$2 was planted"
+	grep -q -- "$1" "$T/err" || fail "refused for another reason than '$1': $2"
+}
+
+plant()
+{
+	trace_start 4 --any-text "p:a $RWX" "p:b $(at "$RWX" 4) di=%di" "p:c $(at "$RX" 4)" "p:d changed+4"
+}
+
+# Hits of a, b, c and d.
+hits()
+{
+	local e s=
+
+	for e in a b c d; do
+		s+=" $(grep -c " $e: " "$T/trace" || true)"
+	done
+	echo "${s# }"
+}
+
+taken_out()
+{
+	[ "$(grep -c 'taken out: .*rewritten or unmapped' "$T/err")" = "$1" ]
+}
+
+as_it_left_it()
+{
+	tell look
+	grep -E '^(rwx|rx|changed) ' "$T/out" >"$T/now"
+	diff "$1" "$T/now" >"$T/diff" || fail "$2: its code is not as it left it: $(cat "$T/diff")"
+	! grep -q memfd:ukprobes "/proc/$PID/maps" || fail "$2: an agent is still there"
+}
+
+begin
+refused '--any-text' "p $RWX"
+refused '--any-text' "p $RX"
+refused '--any-text' 'p changed+4'
+refused 'mapped shared' --any-text "p $SHARED"
+refused 'its returns are not followed' --any-text 'r changed'
+
+# As it is; the trap of the changed file is not told from another of the program's.
+plant
+go "as it is"
+"$UKP" list -p "$PID" >"$T/list"
+eq "$(grep -c 'int3: its program may rewrite it' "$T/list")" 4 "lines of list"
+tell fork 50
+eq "$(value wrong)" 0 "in a child"
+trace_end
+eq "$(hits)" "100 100 100 100" "hits as it is"
+as_it_left_it "$T/code" "as it is"
+
+# Operands behind the breakpoints are patched: the new ones count at once.
+plant
+go "before the patch"
+tell patch 7
+go "after the patch"
+within 20 taken_out 3 || fail "nobody says that three were patched"
+tell fork 50
+eq "$(value wrong)" 0 "in a child after the patch"
+trace_end
+eq "$(hits)" "200 100 100 100" "hits around the patch"
+sed 's/b805000000/b80c000000/' "$T/code" >"$T/patched"
+as_it_left_it "$T/patched" "patched"
+
+# All is written anew, with probes there again.
+plant
+go "before it is rewritten"
+tell rewrite
+go "rewritten"
+within 20 taken_out 4 || fail "nobody says that four were rewritten"
+trace_end
+eq "$(hits)" "100 100 100 100" "hits before it was rewritten"
+sed 's/ .*/ 8d8705000000909090909090c3/' "$T/code" >"$T/rewritten"
+as_it_left_it "$T/rewritten" "rewritten"
+
+# What comes to an address that had a probe is left alone, breakpoints of its own too.
+trace_start 2 --any-text "p:a $RWX" "p:b $(at "$RWX" 12)"
+go "before it is unmapped"
+tell other
+trace_end
+eq "$(hits)" "100 100 0 0" "hits before it was unmapped"
+tell check
+eq "$(value wrong)" 0 "what came to its place"
+go "with something else there"
+sed -i 's/^rwx .*/rwx /' "$T/rewritten"
+as_it_left_it "$T/rewritten" "unmapped"
+
+# The broker is killed; the program patches, and calls, what it has left.
+begin
+plant
+go "before the kill"
+kill_both
+go "orphaned"
+tell patch 7
+go "orphaned and patched"
+cured || fail "cure: $(cat "$T/cure")"
+go "cured"
+as_it_left_it "$T/patched" "cured"
+
+# Counted in place, two probes of one place, and the second time on the same sites.
+for round in 1 2; do
+	stat_start 3 --any-text "p $RWX" "p $(at "$RX" 4)" "p $RWX"
+	go "counted"
+	stat_end
+	eq "$(awk '/0x/ { print $1 }' "$T/table" | sort -u)" 100 "counted, round $round: $(cat "$T/table")"
+done
+as_it_left_it "$T/patched" "counted"
