@@ -81,7 +81,8 @@ typedef int (*kprobe_pre_handler_t)(struct kprobe *p, struct pt_regs *regs);
  */
 typedef void (*kprobe_post_handler_t)(struct kprobe *p, struct pt_regs *regs, unsigned long flags);
 
-/* struct kprobe.flags; of these a caller may set DISABLED, UKP_NOVEC and, in kretprobes, UKP_BY_*.
+/* struct kprobe.flags; of these a caller may set DISABLED, UKP_NOVEC, UKP_ANY_TEXT and, in
+ * kretprobes, UKP_BY_*.
  */
 #define KPROBE_FLAG_GONE 1           /* its text was unmapped */
 #define KPROBE_FLAG_DISABLED 2       /* temporarily off */
@@ -92,6 +93,16 @@ typedef void (*kprobe_post_handler_t)(struct kprobe *p, struct pt_regs *regs, un
  * -mgeneral-regs-only, and so is all that they call): they needn't be saved.
  */
 #define UKP_NOVEC 0x10000
+/*
+ * Here: the place may also be in code that has no file to be compared with, or differs
+ * from it: what a JIT has written, writable code, code of a file that the program has
+ * changed.  What is in memory is probed.  The program may rewrite it at any time: then
+ * the probe is hit no more, and what the program wrote runs as it is.  In memory of no
+ * file, that addr is an instruction's start is the caller's word.  Not in shared
+ * mappings, and not for returns.  The breakpoint stays a breakpoint.  A program that
+ * copies such code elsewhere must not do so while it has a probe.
+ */
+#define UKP_ANY_TEXT 0x100000
 /*
  * Here: how a kretprobe, or an fprobe with an exit handler, gets to know that a
  * function has come back (docs/returns.md); at most one of them, in the flags.
@@ -127,7 +138,7 @@ struct kprobe {
 	kprobe_pre_handler_t pre_handler;   /* or NULL */
 	kprobe_post_handler_t post_handler; /* or NULL */
 	unsigned long nmissed;              /* zeroed by register_kprobe() */
-	unsigned int flags;                 /* KPROBE_FLAG_*, UKP_NOVEC, UKP_BY_* */
+	unsigned int flags;                 /* KPROBE_FLAG_*, UKP_* */
 
 	/* The library's own. */
 	struct kprobe *ukp_next;
@@ -140,7 +151,8 @@ struct kprobe {
  *
  *	-EINVAL	    both or neither of addr and symbol_name (so also: registered
  *		    again without clearing addr); registered already; not text,
- *		    writable or shared text, bytes that differ from the file's;
+ *		    shared text; without UKP_ANY_TEXT writable text and bytes that
+ *		    differ from the file's;
  *		    on the blacklist; an instruction that can't run elsewhere
  *	-ENOENT	    no such symbol, or the address is in no known function
  *	-EILSEQ	    not an instruction boundary, or undecodable

@@ -72,8 +72,7 @@ static unsigned int bytes_of_ours(const struct lib_site *s)
 	return s->armed && (!s->head || s->addr - s->head->addr >= LIB_JUMP_SIZE);
 }
 
-/* Memory as it would be without us. */
-static int read_text(uint64_t addr, uint8_t *buf, size_t len)
+int jump_read_text(uint64_t addr, uint8_t *buf, size_t len)
 {
 	uint64_t at, i, n;
 	int ret = own_read(addr, buf, len);
@@ -93,7 +92,7 @@ bool jump_text_is(uint64_t addr, const uint8_t *code, size_t len)
 {
 	uint8_t now[PLAN_WINDOW_LONG];
 
-	return len <= sizeof(now) && !read_text(addr, now, len) && !memcmp(now, code, len);
+	return len <= sizeof(now) && !jump_read_text(addr, now, len) && !memcmp(now, code, len);
 }
 
 /* As far as the exits that it is to reach, or no further than the jump needs. */
@@ -121,7 +120,7 @@ static const char *make_window(struct lib_site *s, const struct plan_targets *ta
 
 	while (req.avail && sym_original(own_sym_last(), s->addr, code, req.avail))
 		req.avail--;
-	if (!req.avail || read_text(s->addr, live, req.avail))
+	if (!req.avail || jump_read_text(s->addr, live, req.avail))
 		return changed;
 	if (!plan_window(&req, &w))
 		return w.why == PLAN_WINDOW_COPY ? plan_reason(w.refusal)

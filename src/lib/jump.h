@@ -62,6 +62,8 @@ void jump_write(struct lib_site **head, size_t n);
 struct lib_site *jump_over(uint64_t addr);
 /* Is memory there as code, but for what is ours? */
 bool jump_text_is(uint64_t addr, const uint8_t *code, size_t len);
+/* Memory as it would be without us. */
+int jump_read_text(uint64_t addr, uint8_t *buf, size_t len);
 /* Set or clear KPROBE_FLAG_OPTIMIZED in the probes of a site. */
 void jump_mark(struct lib_site *s);
 

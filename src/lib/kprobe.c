@@ -17,7 +17,7 @@
 #include "lib/opt.h"
 #include "patch/place.h"
 
-#define CALLER_FLAGS (KPROBE_FLAG_DISABLED | UKP_NOVEC | UKP_BY_MASK)
+#define CALLER_FLAGS (KPROBE_FLAG_DISABLED | UKP_NOVEC | UKP_ANY_TEXT | UKP_BY_MASK)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* From before it locks until after it has unlocked: both functions may be probed. */
@@ -115,14 +115,19 @@ static int plant(struct kprobe *p, struct sym_proc *sym, uint64_t addr, bool che
 	struct lib_site *s = NULL;
 	/* Exit sites leave return addresses alone. */
 	bool changes = p->ukp_ret && p->ukp_ret->how.by != PLAN_BY_EXIT;
-	int ret = checked ? 0 : place_check(sym, addr, changes, NULL, -1, err);
+	bool live = own_live_is_asked(p, sym, addr), post = p->post_handler && !p->ukp_ret;
+	int ret = 0;
 
-	if (!ret)
+	if (live)
+		ret = own_live_check(p, sym, addr, err);
+	else if (!checked)
+		ret = place_check(sym, addr, changes, NULL, -1, err);
+	if (!ret && !live)
 		ret = kprobe_check_memory(sym, addr, err);
 	if (!ret)
 		ret = kprobe_follow_modules(sym, err);
 	if (!ret)
-		ret = site_get(addr, p->post_handler && !p->ukp_ret, &s, err);
+		ret = live ? site_get_live(addr, post, &s, err) : site_get(addr, post, &s, err);
 	return ret ? ret : site_link(s, p, err);
 }
 
@@ -145,6 +150,12 @@ int kprobe_register_locked(struct kprobe *p, struct sym_proc *sym, bool checked,
 	int ret;
 
 	ret = name_address(sym, p->addr, p->symbol_name, p->offset, &addr, &entry, err);
+	/* In what no file has, no function is known either. */
+	if (ret && p->addr) {
+		addr = (uint64_t)p->addr + p->offset;
+		entry = false;
+		ret = own_live_is_asked(p, sym, addr) ? 0 : ret;
+	}
 	if (ret)
 		return ret;
 	s = site_find(addr);

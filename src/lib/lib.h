@@ -9,6 +9,7 @@
  *	room.c       where the jumps over exits begin
  *	opt.c        when that happens: the optimizer's thread
  *	hold.c       all threads stand still for it
+ *	live.c       code that the program may rewrite
  *	kprobe.c     register, unregister, enable
  *	kretprobe.c  the same at returns
  *	fprobe.c     many functions at once
@@ -31,6 +32,7 @@
 #include "base/err.h"
 #include "engine/hit.h"
 #include "lib/hit/hit.h"
+#include "patch/place.h"
 #include "patch/poke.h"
 #include "patch/slots.h"
 #include "sym/sym.h"
@@ -108,6 +110,8 @@ void calls_free(struct ukp_calls *c);
 struct lib_site *site_find(uint64_t addr);
 /* The site of addr, made if need be, whose slot serves post handlers if post. */
 int site_get(uint64_t addr, bool post, struct lib_site **ret, struct err *err);
+/* The same in code that the program may rewrite. */
+int site_get_live(uint64_t addr, bool post, struct lib_site **ret, struct err *err);
 int site_link(struct lib_site *s, struct kprobe *p, struct err *err);
 void site_unlink(struct lib_site *s, struct kprobe *p);
 /* One probe that follows calls so is linked (1) or unlinked (-1). */
@@ -170,6 +174,17 @@ const char *name_denied(struct sym_proc *sym, uint64_t addr);
 const char *name_denied_here(struct sym_proc *sym, uint64_t addr);
 /* The section of what runs on hits. */
 void name_hit_range(uint64_t *start, uint64_t *end);
+
+/* Has p asked for code that the program may rewrite, and is it that at addr? */
+bool own_live_is_asked(const struct kprobe *p, struct sym_proc *sym, uint64_t addr);
+int own_live_check(const struct kprobe *p, struct sym_proc *sym, uint64_t addr, struct err *err);
+/* This process's memory, as it would be without us. */
+extern const struct place_live own_live_text;
+/* Is s's code what it was made for? */
+bool own_live_is_current(const struct lib_site *s);
+/* The breakpoint out, if it is ours still; and its probes will never come again. */
+int own_live_disarm(struct lib_site *s);
+void own_live_forget(struct lib_site *s);
 
 /* Whether memory at addr is as the file has it, or with a breakpoint of ours. */
 int kprobe_check_memory(struct sym_proc *sym, uint64_t addr, struct err *err);

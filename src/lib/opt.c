@@ -71,7 +71,7 @@ static bool eligible(const struct lib_site *s)
 {
 	const struct kprobe *p;
 
-	if (!s->armed || s->head || site_wants_post(s))
+	if (!s->armed || s->head || s->live || site_wants_post(s))
 		return false;
 	if (s->fprobes || s->exits)
 		return true;
@@ -434,6 +434,8 @@ const char *opt_why(const struct lib_site *s)
 {
 	if (s->head)
 		return NULL;
+	if (s->live)
+		return "its program may rewrite it";
 	if (site_wants_post(s))
 		return "a post handler needs the breakpoint";
 	if (!ukp_kprobes_optimization())

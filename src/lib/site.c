@@ -108,23 +108,26 @@ static int write_slot(struct lib_site *s, bool post, struct ukp_site *us, struct
 {
 	uint8_t code[UKP_INSN_MAX], out[UKP_SLOT_SIZE];
 	struct plan_request req = { .code = code, .addr = s->addr };
+	const struct sym_map *m;
 	enum plan_refusal why;
 	int ret;
 
-	if (place_original(own_sym_last(), s->addr, code, &req.avail))
+	if (!s->live && place_original(own_sym_last(), s->addr, code, &req.avail))
 		return err_set(err, -EINVAL, "cannot read the original code at %#lx", s->addr);
 	req.slot = slots_get(own_slots(), s->addr, err);
 	if (!req.slot)
 		return err->code;
 	req.post = post ? (uint64_t)ukp_post_entry : 0;
-	why = plan_copy(&req, out, us);
+	why = s->live ? place_copy_live(&own_live_text, &req, out, us) : plan_copy(&req, out, us);
 	ret = why ? plan_errno(why) : own_fill(req.slot, out, sizeof(out));
 	if (ret) {
 		slots_put(own_slots(), req.slot);
 		return err_set(err, ret, "no copy of the instruction at %#lx: %s", s->addr,
 		               why ? plan_reason(why) : strerror(-ret));
 	}
-	plan_decode(code, req.avail, s->addr, &s->insn);
+	m = s->live ? sym_map_find(own_sym_last(), s->addr) : NULL;
+	us->flags |= (s->live ? UKP_SITE_LIVE : 0) | (m && m->w ? UKP_SITE_WRITABLE : 0);
+	plan_decode(us->orig, us->len, s->addr, &s->insn);
 	__atomic_store_n(site_of_slot(req.slot), s, __ATOMIC_RELEASE);
 	return 0;
 }
@@ -156,7 +159,7 @@ static int add_variant(struct lib_site *s, bool post, struct err *err)
 	return 0;
 }
 
-static int new_site(uint64_t addr, bool post, struct lib_site **ret_s, struct err *err)
+static int new_site(uint64_t addr, bool post, bool live, struct lib_site **ret_s, struct err *err)
 {
 	struct lib_site *s = calloc(1, sizeof(*s));
 	int ret;
@@ -164,6 +167,7 @@ static int new_site(uint64_t addr, bool post, struct lib_site **ret_s, struct er
 	if (!s)
 		return err_set(err, -ENOMEM, "out of memory");
 	s->addr = addr;
+	s->live = live;
 	s->action = put_action(ukp_lib_hit, (uint64_t)s, 0);
 	ret = s->action ? add_variant(s, post, err)
 	                : err_set(err, -ENOSPC, "the control area is full");
@@ -260,7 +264,11 @@ void site_undivert(uint64_t addr)
 static bool same_code(const struct lib_site *s)
 {
 	uint8_t code[UKP_INSN_MAX];
-	size_t len = place_length(own_sym_last(), s->addr, code);
+	size_t len;
+
+	if (s->live || (s->site->flags & UKP_SITE_LIVE))
+		return s->live && (s->site->flags & UKP_SITE_LIVE) && own_live_is_current(s);
+	len = place_length(own_sym_last(), s->addr, code);
 
 	return len == s->site->len && !memcmp(code, s->site->orig, len);
 }
@@ -270,17 +278,32 @@ static bool serves(const struct lib_site *s, bool post)
 	return !post || s->insn.flow != PLAN_FLOW_NONE || (s->site->flags & UKP_SITE_POST);
 }
 
-int site_get(uint64_t addr, bool post, struct lib_site **ret, struct err *err)
+/* What is planned anew is what is there, or what the file has. */
+static int set_live(struct lib_site *s, bool live, struct err *err)
+{
+	if (s->live && !own_live_is_current(s))
+		own_live_forget(s);
+	if (s->live == live)
+		return 0;
+	if (s->armed)
+		return err_set(err, -EBUSY, "%#lx has a probe of the code as it was", s->addr);
+	s->live = live;
+	return 0;
+}
+
+static int get(uint64_t addr, bool post, bool live, struct lib_site **ret, struct err *err)
 {
 	struct lib_site *s = site_find(addr);
-	int r = 0;
+	int r = s ? set_live(s, live, err) : 0;
 
+	if (r)
+		return r;
 	if (s && s->armed && !jump_or_trap_is_there(s)) {
 		jump_forget(s);
 		s->armed = false;
 	}
 	if (!s)
-		r = new_site(addr, post, &s, err);
+		r = new_site(addr, post, live, &s, err);
 	else if (!same_code(s)) {
 		jump_forget(s);
 		s->armed = false;
@@ -292,6 +315,16 @@ int site_get(uint64_t addr, bool post, struct lib_site **ret, struct err *err)
 		r = err_set(err, -EOPNOTSUPP, "a branch through gs can't have post handlers");
 	*ret = s;
 	return r;
+}
+
+int site_get(uint64_t addr, bool post, struct lib_site **ret, struct err *err)
+{
+	return get(addr, post, false, ret, err);
+}
+
+int site_get_live(uint64_t addr, bool post, struct lib_site **ret, struct err *err)
+{
+	return get(addr, post, true, ret, err);
 }
 
 bool site_has(const struct lib_site *s, const struct kprobe *p)
@@ -330,6 +363,11 @@ static int set_breakpoint(struct lib_site *s, bool want, struct err *err)
 	unsigned char now, int3 = 0xcc, first = s->site->orig[0];
 	int ret;
 
+	if (s->live && !want)
+		return own_live_disarm(s);
+	if (s->live && !own_live_is_current(s))
+		return err_set(err, -EINVAL, "the code at %#lx is not what it was: left alone",
+		               s->addr);
 	ret = own_read(s->addr, &now, 1);
 	/* It went with its module, or somebody wrote over it. */
 	if (!want && (ret || now != int3))

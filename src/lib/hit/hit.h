@@ -62,6 +62,7 @@ struct lib_site {
 	uint32_t action;       /* ours, that runs the probes; offset in the control area */
 	uint32_t slots;        /* how many of its probes want their calls not to be made in place */
 	uint32_t followers;    /* how many follow calls at all, or may */
+	bool live;             /* in code that the program may rewrite */
 	bool armed;
 	bool anchor;    /* armed for nothing but the jump over an exit behind it, which is there */
 	uint8_t covers; /* bytes under the jump that it would head, once that is known */

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+/* Probes in code that the program makes, and makes again (UKP_ANY_TEXT). */
+#include "scenario.h"
+
+#include <sys/mman.h>
+
+#define PAGE 4096
+
+typedef int (*fn)(int);
+
+/* push %rbp; mov %rsp,%rbp; mov $5,%eax; add %edi,%eax; pop %rbp; ret */
+static const uint8_t code[] = { 0x55, 0x48, 0x89, 0xe5, 0xb8, 5, 0, 0, 0, 0x01, 0xf8, 0x5d, 0xc3 };
+/* lea 9(%rdi),%eax; nops; ret */
+static const uint8_t anew[] = { 0x8d, 0x87, 9, 0, 0, 0, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0xc3 };
+
+#define MOV 4
+#define OPERAND 5
+
+static unsigned int hits, posts;
+
+static int pre(struct kprobe *p, struct pt_regs *regs)
+{
+	hits++;
+	return 0;
+}
+
+static void post(struct kprobe *p, struct pt_regs *regs, unsigned long flags)
+{
+	posts++;
+}
+
+static uint8_t *page(int prot, int flags)
+{
+	uint8_t *p = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, flags | MAP_ANONYMOUS, -1, 0);
+
+	assert_true(p != MAP_FAILED);
+	memcpy(p, code, sizeof(code));
+	mprotect(p, PAGE, prot);
+	return p;
+}
+
+static void rewrite(uint8_t *p, int prot, size_t off, const void *bytes, size_t len)
+{
+	mprotect(p, PAGE, PROT_READ | PROT_WRITE);
+	memcpy(p + off, bytes, len);
+	mprotect(p, PAGE, prot);
+}
+
+static int call(const uint8_t *p, int i)
+{
+	return ((fn)(uintptr_t)p)(i);
+}
+
+static void it_has_to_be_asked_for(void **state)
+{
+	uint8_t *p = page(PROT_READ | PROT_EXEC, MAP_PRIVATE);
+	uint8_t *shared = page(PROT_READ | PROT_EXEC, MAP_SHARED);
+	struct kprobe kp = { .addr = p, .pre_handler = pre };
+	struct kretprobe rp = { .kp = { .addr = p, .flags = UKP_ANY_TEXT } };
+
+	assert_int_not_equal(register_kprobe(&kp), 0);
+	kp.flags = UKP_ANY_TEXT;
+	kp.addr = shared;
+	assert_int_not_equal(register_kprobe(&kp), 0);
+	assert_int_not_equal(register_kretprobe(&rp), 0);
+	assert_memory_equal(p, code, sizeof(code));
+	munmap(p, PAGE);
+	munmap(shared, PAGE);
+}
+
+static void hits_and_post_handlers_are_as_elsewhere(void **state)
+{
+	const int prots[] = { PROT_READ | PROT_EXEC, PROT_READ | PROT_WRITE | PROT_EXEC };
+
+	for (size_t i = 0; i < 2; i++) {
+		uint8_t *p = page(prots[i], MAP_PRIVATE);
+		struct kprobe entry = { .addr = p, .pre_handler = pre, .flags = UKP_ANY_TEXT };
+		struct kprobe inner = { .addr = p,
+			                .offset = MOV,
+			                .pre_handler = pre,
+			                .post_handler = post,
+			                .flags = UKP_ANY_TEXT };
+		char why[256];
+
+		hits = posts = 0;
+		register_ok(register_kprobe(&entry));
+		register_ok(register_kprobe(&inner));
+		assert_int_equal(ukp_kprobe_form(&entry, why, sizeof(why)), 0);
+		if (in_jumps)
+			assert_string_equal(why, "its program may rewrite it");
+		for (int k = 0; k < 10; k++)
+			assert_int_equal(call(p, k), k + 5);
+		assert_int_equal(hits, 20);
+		assert_int_equal(posts, 10);
+		unregister_kprobe(&inner);
+		unregister_kprobe(&entry);
+		assert_memory_equal(p, code, sizeof(code));
+		assert_int_equal(call(p, 1), 6);
+		assert_int_equal(hits, 20);
+		munmap(p, PAGE);
+	}
+}
+
+static void what_is_patched_runs_as_it_is(void **state)
+{
+	const int prots[] = { PROT_READ | PROT_EXEC, PROT_READ | PROT_WRITE | PROT_EXEC };
+
+	for (size_t i = 0; i < 2; i++) {
+		uint8_t *p = page(prots[i], MAP_PRIVATE), seven = 7;
+		struct kprobe kp = { .addr = p + MOV, .pre_handler = pre, .flags = UKP_ANY_TEXT };
+		struct kprobe next = kp;
+
+		hits = 0;
+		register_ok(register_kprobe(&kp));
+		assert_int_equal(call(p, 1), 6);
+		rewrite(p, prots[i], OPERAND, &seven, 1);
+		assert_int_equal(call(p, 1), 8);
+		assert_int_equal(hits, 1);
+		/* Of the code as it is now. */
+		register_ok(register_kprobe(&next));
+		assert_int_equal(call(p, 1), 8);
+		assert_int_equal(hits, 2);
+		assert_true(kp.flags & KPROBE_FLAG_GONE);
+		unregister_kprobe(&kp);
+		unregister_kprobe(&next);
+		assert_int_equal(p[MOV], 0xb8);
+		assert_int_equal(call(p, 1), 8);
+		munmap(p, PAGE);
+	}
+}
+
+static void what_is_rewritten_or_unmapped_is_left_alone(void **state)
+{
+	const int prot = PROT_READ | PROT_WRITE | PROT_EXEC;
+	uint8_t *p = page(prot, MAP_PRIVATE), *q = page(prot, MAP_PRIVATE);
+	struct kprobe kp = { .addr = p, .pre_handler = pre, .flags = UKP_ANY_TEXT };
+	struct kprobe kq = { .addr = q, .pre_handler = pre, .flags = UKP_ANY_TEXT };
+	uint8_t other[64];
+
+	hits = 0;
+	register_ok(register_kprobe(&kp));
+	register_ok(register_kprobe(&kq));
+	rewrite(p, prot, 0, anew, sizeof(anew));
+	assert_int_equal(call(p, 1), 10);
+	munmap(q, PAGE);
+	assert_ptr_equal(mmap(q, PAGE, prot, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), q);
+	memset(other, 0xcc, sizeof(other));
+	memcpy(q, other, sizeof(other));
+	unregister_kprobe(&kp);
+	unregister_kprobe(&kq);
+	assert_memory_equal(p, anew, sizeof(anew));
+	assert_memory_equal(q, other, sizeof(other));
+	assert_int_equal(hits, 0);
+	munmap(p, PAGE);
+	/* What isn't mapped. */
+	kq.addr = q;
+	memcpy(q, code, sizeof(code));
+	register_ok(register_kprobe(&kq));
+	assert_int_equal(call(q, 1), 6);
+	munmap(q, PAGE);
+	unregister_kprobe(&kq);
+	text_is_as_in_the_file();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(it_has_to_be_asked_for),
+		cmocka_unit_test(hits_and_post_handlers_are_as_elsewhere),
+		cmocka_unit_test(what_is_patched_runs_as_it_is),
+		cmocka_unit_test(what_is_rewritten_or_unmapped_is_left_alone),
+	};
+
+	return run_in_both_forms(tests);
+}
