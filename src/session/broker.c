@@ -167,7 +167,7 @@ static int drop_client(struct broker *b, struct client *c, struct err *err)
 	if (c->chan) {
 		c->chan->leaving = true;
 		/* It goes in any case; what went wrong first is told. */
-		ret = optimize_off(b->target, err);
+		ret = optimize_off_for(b->target, c->chan, err);
 		target_refresh(b->target, &later);
 		if (ret)
 			chan_close(c->chan, &later);

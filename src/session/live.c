@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "session/optimize.h"
 #include "session/pending.h"
 #include "session/sites.h"
 #include "wire/live.h"
@@ -29,6 +30,8 @@ static int read_text(void *arg, uint64_t addr, void *buf, size_t len)
 	int ret = inject_read(t->inject, addr, buf, len);
 	size_t i;
 
+	if (!ret)
+		optimize_undo(t, addr, bytes, len);
 	for (i = 0; i < len && !ret; i++) {
 		const struct site *s = bytes[i] == 0xcc ? sites_find(t, addr + i) : NULL;
 

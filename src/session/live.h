@@ -6,7 +6,7 @@
 #include "patch/place.h"
 #include "session/target.h"
 
-/* Memory of t as it would be without our breakpoints; while no jumps are in. */
+/* Memory of t as it would be without us. */
 struct place_live live_text(struct target *t);
 /* Has c asked for such text, and is it that at addr? */
 bool live_is_asked(const struct chan *c, uint64_t addr);

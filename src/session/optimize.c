@@ -26,6 +26,8 @@
 /* After so many windows have been made, so long a rest before the threads stand still. */
 #define MANY 64
 #define REST_US 1000
+/* What is planned so near to a jump is planned together with it. */
+#define NEAR 64
 
 struct optimizer {
 	bool shared; /* another process runs in the target's memory */
@@ -286,15 +288,66 @@ static size_t batch(struct window *const *v, size_t n)
 	return i;
 }
 
-/* All out, as far as they could be written. */
-static int take_back(struct target *t, struct err *err)
+static bool is_near(const struct window *w, const struct probe *p)
+{
+	return p->addr + NEAR >= w->text && p->addr < w->text + w->len + NEAR;
+}
+
+/* Has c probes there, or will it, when it starts what it has added? */
+static bool concerns(const struct window *w, const struct chan *c)
+{
+	const struct probe *p;
+	unsigned int i;
+
+	for (i = 0; i < WINDOW_SITES; i++)
+		for (p = w->site[i] ? w->site[i]->probes : NULL; p; p = p->next)
+			if (p->chan == c)
+				return true;
+	for (p = c->probes; p; p = p->next_mine)
+		if (!p->site && !p->gone && !p->planted &&
+		    (probe_is_many(p) || p->late || is_near(w, p)))
+			return true;
+	return false;
+}
+
+/* What can be no breakpoint would not be probed meanwhile. */
+static bool may_stay(const struct window *w, const struct chan *c)
+{
+	unsigned int i;
+
+	for (i = 0; i < WINDOW_SITES; i++)
+		if (w->site[i] && (!w->site[i]->jump_only || !site_wanted(w->site[i])))
+			return false;
+	return !concerns(w, c);
+}
+
+/* Those that stay go to the end; returns how many do not. */
+static size_t set_apart(struct optimizer *o, const struct chan *c)
+{
+	size_t n = o->nr_in, i = 0;
+
+	while (c && i < n) {
+		struct window *w = o->in[i];
+
+		if (!may_stay(w, c)) {
+			i++;
+			continue;
+		}
+		o->in[i] = o->in[--n];
+		o->in[n] = w;
+	}
+	return n;
+}
+
+/* All out but what c is not concerned with, as far as they could be written. */
+static int take_back(struct target *t, const struct chan *c, struct err *err)
 {
 	struct optimizer *o = t->optimizer;
-	size_t done = 0, left = 0, n, i;
+	size_t done = 0, left = 0, out = set_apart(o, c), n, i;
 	int ret = 0;
 
-	while (!t->dead && done < o->nr_in && !ret) {
-		n = batch(o->in + done, o->nr_in - done);
+	while (!t->dead && done < out && !ret) {
+		n = batch(o->in + done, out - done);
 		ret = target_hold(t, err);
 		if (ret)
 			break;
@@ -309,7 +362,7 @@ static int take_back(struct target *t, struct err *err)
 	return ret == -ESRCH ? 0 : ret;
 }
 
-int optimize_off(struct target *t, struct err *err)
+int optimize_off_for(struct target *t, const struct chan *c, struct err *err)
 {
 	struct optimizer *o = t->optimizer;
 	size_t i;
@@ -318,16 +371,35 @@ int optimize_off(struct target *t, struct err *err)
 	if (!o)
 		return 0;
 	exits_off(t);
-	ret = take_back(t, err);
+	ret = take_back(t, c, err);
 	if (ret || t->dead)
 		return ret;
 	/* The copies lead past what may be planted next inside the windows. */
 	for (i = 0; i < t->nr_sites; i++)
-		resume_by_slot(t, t->sites[i]);
+		if (!t->sites[i]->jumped)
+			resume_by_slot(t, t->sites[i]);
 	o->nr = 0;
 	o->fresh = true;
 	windows_reset(t, o->windows);
 	return 0;
+}
+
+int optimize_off(struct target *t, struct err *err)
+{
+	return optimize_off_for(t, NULL, err);
+}
+
+void optimize_undo(const struct target *t, uint64_t addr, uint8_t *buf, size_t len)
+{
+	size_t i, k;
+
+	for (i = 0; t->optimizer && i < t->optimizer->nr_in; i++) {
+		const struct window *w = t->optimizer->in[i];
+
+		for (k = 0; k < sizeof(w->d.jump); k++)
+			if (w->d.addr + k - addr < len && buf[w->d.addr + k - addr] == w->d.jump[k])
+				buf[w->d.addr + k - addr] = w->d.orig[k];
+	}
 }
 
 bool optimize_leads(const struct target *t, uint64_t pc, uint64_t *to)

@@ -5,8 +5,10 @@
  * Breakpoints land first.  A thread computes the target set of each module that
  * has probes; then, while the threads of the program stand still, jumps replace
  * the breakpoints where it is safe.  Before anything else changes in the target,
- * all jumps are taken back to breakpoints, so that no other part has to know
- * them; afterwards they come again.
+ * jumps are taken back to breakpoints, so that no other part has to know them;
+ * afterwards they come again.  But those that no breakpoint can stand in for stay,
+ * unless who changes something has probes there or near: their sites are jumped all
+ * the while, and whoever reads text takes them off (optimize_undo()).
  */
 #ifndef UKP_SESSION_OPTIMIZE_H
 #define UKP_SESSION_OPTIMIZE_H
@@ -38,6 +40,10 @@ enum optimize_left {
 enum optimize_left optimize_on(struct target *t);
 /* Back to breakpoints, everywhere. */
 int optimize_off(struct target *t, struct err *err);
+/* The same for what c is about to change or to add. */
+int optimize_off_for(struct target *t, const struct chan *c, struct err *err);
+/* Text that was read, without the jumps that are in it. */
+void optimize_undo(const struct target *t, uint64_t addr, uint8_t *buf, size_t len);
 /* "jump", or "int3" or "none", and why; lives until the next call. */
 const char *optimize_form(const struct target *t, const struct site *s);
 /*

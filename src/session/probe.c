@@ -13,6 +13,7 @@
 #include "patch/place.h"
 #include "session/exits.h"
 #include "session/live.h"
+#include "session/optimize.h"
 #include "session/pending.h"
 #include "session/sites.h"
 #include "session/target.h"
@@ -62,8 +63,10 @@ static int check_memory(struct target *t, uint64_t addr, int column, struct err 
 	uint8_t code[UKP_INSN_MAX], now[UKP_INSN_MAX];
 	size_t len = place_length(t->sym, addr, code);
 
-	if (!len || sites_find(t, addr) || inject_read(t->inject, addr, now, len) ||
-	    !memcmp(now, code, len))
+	if (!len || sites_find(t, addr) || inject_read(t->inject, addr, now, len))
+		return 0;
+	optimize_undo(t, addr, now, len);
+	if (!memcmp(now, code, len))
 		return 0;
 	return err_at(err, -EBUSY, column,
 	              "Failed to register probe event: the bytes in memory differ from the file's, "

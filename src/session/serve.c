@@ -302,7 +302,7 @@ static int serve(struct client *c, const struct proto_request *q, struct proto_r
 	 * can all the same: their actions are gone at least.
 	 */
 	c->chan->leaving = c->chan->leaving || q->type == PROTO_STOP;
-	ret = changes_text(q->type) ? optimize_off(c->broker->target, &err) : 0;
+	ret = changes_text(q->type) ? optimize_off_for(c->broker->target, c->chan, &err) : 0;
 	if (ret && q->type != PROTO_STOP && q->type != PROTO_REMOVE)
 		return fail(r, ret, &err);
 	switch (q->type) {

@@ -106,6 +106,9 @@ void windows_reset(struct target *t, struct windows *ws)
 	size_t i;
 
 	for (i = 0; i < t->nr_sites; i++) {
+		/* One that stays in the text is left as it is. */
+		if (t->sites[i]->jumped)
+			continue;
 		t->sites[i]->window = NULL;
 		t->sites[i]->base = NULL;
 	}
@@ -196,7 +199,7 @@ static bool members(const struct windows *ws, size_t near, struct draft *f)
 	memset(f->site, 0, sizeof(f->site));
 	for (; i < ws->n && ws->v[i]->addr < end; i++) {
 		k = member(f, ws->v[i]);
-		if (k == WINDOW_SITES)
+		if (k == WINDOW_SITES || ws->v[i]->jumped)
 			return false;
 		f->site[k] = ws->v[i];
 		if (k < UKP_WINDOW_INSNS)
@@ -215,7 +218,8 @@ static void take_along(struct target *t, struct windows *ws, size_t i, struct dr
 
 	for (;;) {
 		i = first_from(ws, i, f->addr + f->w.len);
-		if (i == ws->n || ws->v[i]->addr != f->addr + f->w.len || site_is_ours(ws->v[i]))
+		if (i == ws->n || ws->v[i]->addr != f->addr + f->w.len || ws->v[i]->jumped ||
+		    site_is_ours(ws->v[i]))
 			return;
 		longer = *f;
 		if (!cover_extend(&ws->cover, &longer))
@@ -269,6 +273,8 @@ static struct window *known(struct windows *ws, const struct draft *f)
 /* False: it is no site for a window now. */
 static bool open_site(struct target *t, struct windows *ws, struct site *s)
 {
+	if (s->jumped && ws->upto < s->window->d.addr + s->window->d.len)
+		ws->upto = s->window->d.addr + s->window->d.len;
 	if (!site_wants_jump(s) || s->window || s->base)
 		return false;
 	if (site_is_ours(s)) {

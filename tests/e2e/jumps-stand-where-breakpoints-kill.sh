@@ -66,6 +66,36 @@ eq "$(grep -c "spawns.dynamic-$PID .*: env: (getenv+0x0/" "$T/trace")" $((2 * RO
 eq "$(grep -cE ': ex: \(execve\+0x0/.*path=0x[0-9a-f]+ env=0x[0-9a-f]+$' "$T/trace")" $((5 * ROUNDS)) "records of execve"
 assert_untouched "$PID" "$T/before" loose
 
+# --- other clients come and go elsewhere meanwhile: not one call is missed -----------
+stat_start 1 'p getenv'
+: >"$T/out"
+say "go $((ROUNDS * 30))"
+others=0
+while ! grep -q '^done' "$T/out"; do
+	"$UKP" trace -p "$PID" --for 0.03 'p main' 'p:x execve' >"$T/said" 2>&1 || fail "another: $(cat "$T/said")"
+	others=$((others + 1))
+done
+[ $others -ge 2 ] || fail "only $others others came"
+eq "$(value wrong)" 0 "what went wrong with others"
+stat_end
+eq "$(hits getenv)" $((60 * ROUNDS)) "hits of getenv while $others others came and went"
+assert_untouched "$PID" "$T/before" loose
+
+# One that is near, or at the same place, has its own, and so has the first again.
+stat_start 1 'p getenv'
+"$UKP" stat -p "$PID" -o "$T/second" 'p getenv' 2>"$T/err2" &
+SECOND=$!
+PIDS+=("$SECOND")
+within 20 planted "$PID" 2 || fail "the second was not planted"
+eq "$(forms | grep -c '\[OPTIMIZED\] jump$')" 2 "both have the jump"
+asked "go $ROUNDS"
+kill -INT "$SECOND"
+wait "$SECOND" || fail "the second: $(cat "$T/err2")"
+stat_end
+eq "$(hits getenv)" $((2 * ROUNDS)) "hits of the first of two"
+eq "$(awk '$2 ~ /^getenv/ { print $1 }' "$T/second")" $((2 * ROUNDS)) "hits of the second"
+assert_untouched "$PID" "$T/before" loose
+
 # --- all functions, and all that can be said of two instruction by instruction --------
 stat_start 1000 'f libc:*' 'p posix_spawn*+*' 'p pthread_create+*' 'p __clone+*'
 asked "go $ROUNDS"
