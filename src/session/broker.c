@@ -190,6 +190,19 @@ static int drop_client(struct broker *b, struct client *c, struct err *err)
 }
 
 /*
+ * Who comes next finds no broker, and starts one.  Once: a moment later the names
+ * are that one's, and two brokers in one target undo each other's work.
+ */
+static void give_up_names(void)
+{
+	if (!*socket_path)
+		return;
+	unlink(socket_path);
+	unlink(lock_path);
+	*socket_path = *lock_path = 0;
+}
+
+/*
  * Nobody is left: take the agent out.  A busy target gets more time, and so does
  * a debugger that looks in for a moment.
  */
@@ -223,11 +236,9 @@ static void close_client(struct broker *b, struct client *c, struct proto_reply 
 	r->column = -1;
 	snprintf(r->data, sizeof(r->data), "%s", ret ? err.text : "");
 	r->len = strlen(r->data) + 1;
-	if (*left) {
-		/* Who comes next must find no broker rather than a leaving one. */
-		unlink(socket_path);
-		unlink(lock_path);
-	}
+	/* Who has the answer may come again at once. */
+	if (*left)
+		give_up_names();
 	if (fd >= 0) {
 		proto_send(fd, r, PROTO_REPLY_HEAD + r->len, -1);
 		close(fd);
@@ -427,8 +438,7 @@ int ukp_broker_main(int argc, char **argv)
 	if (ret)
 		return 1;
 	ret = serve_all(&b, sig_fd);
-	unlink(socket_path);
-	unlink(lock_path);
+	give_up_names();
 	target_free(b.target);
 	return ret ? 1 : 0;
 }
