@@ -171,13 +171,56 @@ static bool to_original(struct leave *l, uint64_t *pc, uint64_t *sp)
 	return true;
 }
 
+/* The kernel's signal frame, in words counted from the saved ip. */
+#define FRAME_RESTORER (-22)
+#define FRAME_FLAGS (-21) /* some bits */
+#define FRAME_LINK (-20)  /* 0 */
+#define FRAME_STACK (-19) /* the alternate one that its thread has: address and size */
+#define FRAME_STACK_SIZE (-17)
+#define FRAME_FPSTATE 7 /* lies above, or is NULL */
+#define FRAME_SIGNO 17
+#define FRAME_CODE 18
+
+#define FPSTATE_MAX (64u << 10)
+
+/* At i the ip of a frame that is whole?  cs and ss of user code are behind it. */
+static bool is_frame(const uint64_t *w, size_t i, size_t n, uint64_t sp)
+{
+	const uint64_t at = (sp & ~7ull) + i * 8;
+	long at_ip = (long)i;
+
+	if (!i || i + 2 >= n || (w[i + 2] & 0xffff) != 0x33 || w[i + 2] >> 48 != 0x2b)
+		return false;
+	if (i < -FRAME_FLAGS || i + FRAME_FPSTATE >= n)
+		return true;
+	return w[at_ip + FRAME_FLAGS] < 256 && !w[at_ip + FRAME_LINK] &&
+	       (!w[i + FRAME_FPSTATE] || w[i + FRAME_FPSTATE] - at < FPSTATE_MAX);
+}
+
+/*
+ * Where stacks lie side by side, as Go's do, a scan comes to those behind its own,
+ * and to what signals once left on their alternate stacks.  A frame lies on one
+ * that its thread isn't on: then where that begins, else 0.
+ */
+static uint64_t other_stack(const uint64_t *w, size_t i, uint64_t sp)
+{
+	const uint64_t at = (sp & ~7ull) + i * 8;
+	uint64_t start, size;
+
+	if (i < -FRAME_STACK)
+		return 0;
+	start = w[(long)i + FRAME_STACK];
+	size = w[(long)i + FRAME_STACK_SIZE];
+	return at - start < size && sp - start >= size ? start : 0;
+}
+
 /*
  * Saved contexts on a stack: an ip with cs and ss of user code behind it.  In
  * a slot: rewritten.  In the agent: its thread will come back to it.
  */
 static bool stack_needs_us(struct leave *l, uint64_t sp)
 {
-	uint64_t end = inject_region_end(l->inject, sp), *w, ctx[2];
+	uint64_t end = inject_region_end(l->inject, sp), *w, ctx[2], other, chained = 0;
 	size_t n, i;
 	bool needs = false;
 
@@ -193,10 +236,15 @@ static bool stack_needs_us(struct leave *l, uint64_t sp)
 	n /= 8;
 	for (i = 0; i < n && !needs; i++) {
 		if (w[i] == l->chain_return)
-			needs = true;
+			chained = (sp & ~7ull) + i * 8;
 		/* The cheap questions first: all threads wait for the answer. */
-		if (!i || i + 2 >= n || (w[i + 2] & 0xffff) != 0x33 || w[i + 2] >> 48 != 0x2b)
+		if (!is_frame(w, i, n, sp))
 			continue;
+		other = other_stack(w, i, sp);
+		if (other) {
+			chained = chained >= other ? 0 : chained;
+			continue;
+		}
 		if (!in_agent(l, w[i]) && !in_slots(l, w[i]))
 			continue;
 		ctx[0] = w[i - 1];
@@ -209,7 +257,7 @@ static bool stack_needs_us(struct leave *l, uint64_t sp)
 			inject_write(l->inject, (sp & ~7ull) + (i - 1) * 8, ctx, sizeof(ctx));
 	}
 	free(w);
-	return needs;
+	return needs || chained;
 }
 
 /*
@@ -284,11 +332,6 @@ static int add_paths(struct target *t, struct contexts *c, uint64_t ip)
 	return ret;
 }
 
-/* The kernel's signal frame, in words counted from the saved ip. */
-#define FRAME_RESTORER (-22)
-#define FRAME_SIGNO 17
-#define FRAME_CODE 18
-
 /*
  * A breakpoint of ours that is being handled: the engine says where that goes
  * on, and since jumps are on their way that is beyond their windows.
@@ -317,8 +360,9 @@ static int stack_contexts(struct target *t, uint64_t sp, struct contexts *c)
 	}
 	n /= 8;
 	for (i = 0; i + 2 < n && !ret; i++)
+		/* Also what a handler has copied: to be wrong here costs a jump, no more. */
 		if ((w[i + 2] & 0xffff) == 0x33 && w[i + 2] >> 48 == 0x2b &&
-		    !is_our_trap(t, w, i, n))
+		    !other_stack(w, i, sp) && !is_our_trap(t, w, i, n))
 			ret = add_paths(t, c, w[i]);
 	free(w);
 	return ret;

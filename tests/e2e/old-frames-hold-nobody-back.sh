@@ -1,0 +1,31 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# What signals have left on an alternate stack that their thread has left since says
+# nothing about where the thread is: jumps come all the same, and so does the detach.
+. tests/e2e/lib.sh
+build stale plain gcc
+start "$BIN"
+snapshot "$PID" >"$T/before"
+calls()
+{
+	: >"$T/out"
+	say round
+	await '^calls'
+	value calls
+}
+jumped()
+{
+	"$UKP" list -p "$PID" | grep -q OPTIMIZED
+}
+for form in int3 jump; do
+	[ $form = jump ] || export UKPROBES_OPTIMIZATION=0
+	stat_start 1 'p probed'
+	unset UKPROBES_OPTIMIZATION
+	n=$(calls)
+	[ $form = int3 ] || within 20 jumped || fail "there is no jump"
+	n=$((n + $(calls)))
+	stat_end
+	eq "$(awk '/probed/ { print $1 }' "$T/table")" "$n" "$form: hits"
+	assert_untouched "$PID" "$T/before"
+done
+say end
