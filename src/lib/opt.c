@@ -24,6 +24,7 @@
 #include "lib/opt.h"
 #include "lib/sets.h"
 #include "lib/still/settle.h"
+#include "patch/deny.h"
 
 #define DELAY_NS 5000000   /* for more to come */
 #define SHORTEST_NS 100000 /* between tries, doubled each time */
@@ -187,12 +188,15 @@ static void drop_batch(struct batch *b)
 static struct lib_site *prepare_one(struct lib_site *s)
 {
 	const struct plan_targets *targets;
+	const struct sym_module *m = sym_module_of(own_sym_last(), s->addr);
 	struct lib_site *head = NULL;
 	uint64_t bias = 0;
 
 	targets = sets_find(s->addr, &bias);
 	if (!own_can_poke())
 		s->why = "the kernel has no membarrier() that serialises cores";
+	else if (m && deny_jumps(m))
+		s->why = deny_jumps(m);
 	else if (!targets)
 		s->why = "the module's code could not be followed";
 	else

@@ -21,6 +21,7 @@ struct ranges {
 struct denied {
 	struct sym_proc *sym;
 	bool ret;
+	struct sym_module *go; /* its names are looked up one by one; NULL */
 	const char *nameless;  /* against what has no public name; NULL */
 	bool nameless_trap;    /* and that is only against breakpoints */
 	const char *all;       /* why nothing can be probed; NULL */
@@ -112,6 +113,7 @@ int denied_open(struct denied **ret_d, struct sym_proc *sym, struct sym_module *
 	d->sym = sym;
 	d->ret = ret;
 	d->all = ret ? deny_module(sym, m) : NULL;
+	d->go = sym_module_is_go(m) ? m : NULL;
 	err = inplace_ranges(sym, m, add_range, &d->inplace);
 	if (!err && deny_is_libc(sym, m)) {
 		if (!sym_module_is_exe(m))
@@ -137,6 +139,8 @@ static const char *check(const struct denied *d, uint64_t addr, bool *trap)
 	uint64_t off;
 
 	*trap = false;
+	if (!why && d->go)
+		why = deny_go(d->sym, d->go, addr);
 	if (why)
 		return why;
 	if (d->nameless && (!sym_resolve(d->sym, addr, &s, &off) || !s.global)) {

@@ -343,9 +343,12 @@ static const char *check(struct sym_proc *p, uint64_t addr, bool ret, bool *trap
 	*trap = false;
 	if (!m)
 		return NULL;
+	/* Against returns alone: by exit sites they may be caught. */
 	if (ret && deny_module(p, m))
 		return deny_module(p, m);
 	why = inplace_check(p, m, addr);
+	if (!why)
+		why = deny_go(p, m, addr);
 	if (why || !deny_is_libc(p, m))
 		return why;
 	/* Debug symbols, where they are installed, change nothing. */

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "patch/deny.h"
+
 #define PIECE (64u << 10)
 
 int cover_open(struct cover *c, struct modules *m)
@@ -40,7 +42,8 @@ bool cover_module(struct target *t, struct cover *c, uint64_t addr)
 	c->code_len = 0;
 	c->targets = NULL;
 	c->ready = modules_ready(c->modules, m ? m->module : NULL);
-	if (c->ready && !stays_module(c->stays, t->sym, m->module))
+	c->why = c->ready ? deny_jumps(m->module) : NULL;
+	if (c->ready && !c->why && !stays_module(c->stays, t->sym, m->module))
 		c->targets = modules_targets(c->modules, m->module, &c->bias);
 	return c->ready;
 }
@@ -96,7 +99,7 @@ const char *cover_at(struct target *t, struct cover *c, uint64_t addr, struct dr
 	struct plan_window_request req;
 
 	if (!c->targets)
-		return "the module's code could not be followed";
+		return c->why ? c->why : "the module's code could not be followed";
 	f->addr = f->text = addr;
 	f->avail = read_code(t, c, addr, f->code, sizeof(f->code));
 	req = request(c, f);

@@ -16,6 +16,7 @@ struct cover {
 	struct modules *modules;
 	/* the module that is looked at */
 	uint64_t start, end, bias;
+	const char *why; /* against any jump in that module; NULL */
 	const struct plan_targets *targets;
 	bool ready;
 	struct stays *stays; /* code of it that must run in its place */

@@ -12,6 +12,11 @@ call()
 	await '^wrong'
 }
 
+no_jump()
+{
+	"$UKP" list -p "$PID" | grep -q "callee.*int3: Go's goroutines may be anywhere"
+}
+
 for mark in plain JNI_CreateJavaVM _ZN2v87Isolate3NewERKNS0_12CreateParamsE runtime.morestack GO_NOTE GO_TABLE; do
 	case $mark in
 	plain) build walker plain gcc -no-pie ;;
@@ -22,10 +27,24 @@ for mark in plain JNI_CreateJavaVM _ZN2v87Isolate3NewERKNS0_12CreateParamsE runt
 	snapshot "$PID" >"$T/before"
 	trace_start 1 'p callee'
 	call
+	case $mark in
+	GO_*) within 20 no_jump || fail "$mark: $("$UKP" list -p "$PID")" ;;
+	esac
 	trace_end
 	eq "$HITS" 1 "$mark: hits"
 	eq "$(value wrong)" 0 "$mark: walks that an entry probe disturbed"
 	assert_untouched "$PID" "$T/before"
+	case $mark in
+	GO_*)
+		status=0
+		"$UKP" trace -p "$PID" --for 20 'p runtime.mexit' >"$T/trace" 2>"$T/err" || status=$?
+		eq "$status" 1 "$mark: runtime.mexit: status"
+		grep -q "Go's runtime may run it with all signals blocked" "$T/err" || fail "$mark: no reason"
+		trace_start 1 'p runtime.chansend1' "f $(basename "$BIN"):*"
+		trace_end
+		grep -q "1 places are not probed: Go's runtime" "$T/err" || fail "$mark: not one refused"
+		;;
+	esac
 	if [ $mark = plain ]; then
 		# So it would be: this shows that the program looks.
 		trace_start 1 --ret=slot 'r callee'

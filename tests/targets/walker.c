@@ -34,6 +34,17 @@ __asm__(".pushsection .gopclntab, \"a\"\n"
         ".popsection\n");
 #endif
 
+#if defined(GO_NOTE) || defined(GO_TABLE)
+/* What Go's runtime may run with all signals blocked, and what a goroutine alone calls. */
+extern void mexit(void) __asm__("runtime.mexit"), chansend1(void) __asm__("runtime.chansend1");
+void mexit(void)
+{
+}
+void chansend1(void)
+{
+}
+#endif
+
 __attribute__((noinline, used)) void callee(void)
 {
 	wrong += last_sp[-1] != (void *)generated_return;
