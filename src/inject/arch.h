@@ -40,6 +40,8 @@ void arch_find_back(struct arch_gadget *g, const uint8_t *buf, size_t len, uint6
  */
 size_t arch_back_size(const struct arch_gadget *call, const struct arch_gadget *back,
                       const void *xstate, size_t xlen);
+#define ARCH_BACK_BELOW 64 /* so far below that sp lies a mark, by which it is known */
+#define ARCH_BACK_MARK 0x6b636162706b75ull
 uint64_t arch_back(uint8_t *buf, uint64_t at, const struct arch_gadget *call,
                    const struct arch_gadget *back, const struct user_regs_struct *regs,
                    uint64_t mask, const void *xstate, size_t xlen);
@@ -56,6 +58,8 @@ void arch_set_sp(struct user_regs_struct *regs, uint64_t sp);
 long arch_result(const struct user_regs_struct *regs);
 void arch_set_pc(struct user_regs_struct *regs, uint64_t pc);
 uint64_t arch_pc(const struct user_regs_struct *regs);
+/* Is it about to make that call, or has it just made it? */
+bool arch_is_at_call(const struct user_regs_struct *regs, const struct arch_gadget *call);
 
 /*
  * x86/runner.S: the thread is done where it has sent itself a signal, with its

@@ -66,6 +66,22 @@ void back_update(struct inject *t)
 		write_frame(t);
 }
 
+bool inject_owes(struct inject *t)
+{
+	size_t i;
+
+	for (i = 0; i < inject_nr_threads(t); i++) {
+		const struct user_regs_struct *regs = &t->threads[i].pub.regs;
+		uint64_t mark[2], sp = arch_sp(regs);
+
+		if (arch_is_at_call(regs, &t->gadget.call) &&
+		    !inject_read(t, sp - ARCH_BACK_BELOW, mark, sizeof(mark)) &&
+		    mark[0] == ARCH_BACK_MARK && mark[1] == sp)
+			return true;
+	}
+	return false;
+}
+
 uint64_t back_on_stack(struct inject *t)
 {
 	struct remote *r = &t->remote;

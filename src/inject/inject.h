@@ -126,6 +126,11 @@ bool inject_has_runner(const struct inject *t);
  * so that it can be seen later which calls were made.  0, 0: none.
  */
 void inject_use_journal(struct inject *t, uint64_t addr, size_t n);
+/*
+ * Has a thread still to make a call, or to come back from it, for one who was killed?
+ * While held; not those in a runner, which are where that lies.
+ */
+bool inject_owes(struct inject *t);
 /* What signal handlers of the program return through; 0: not found. */
 uint64_t inject_restorer(const struct inject *t);
 

@@ -10,6 +10,7 @@
 
 #define ARENA_SIZE (64u << 10)
 #define ARENA_MAX (32u << 20)
+#define HEAD UKP_SLOT_SIZE /* for whoever maps it to know it again */
 
 struct arena {
 	struct arena *next;
@@ -115,6 +116,7 @@ static struct arena *new_arena(struct slots *s, uint64_t addr, uint32_t size, st
 		return NULL;
 	}
 	a->size = size;
+	a->used = HEAD;
 	a->next = s->arenas;
 	s->arenas = a;
 	return a;
@@ -142,10 +144,10 @@ int slots_reserve(struct slots *s, uint64_t addr, size_t n, struct err *err)
 		if (addr >= a->lo && addr < a->hi)
 			have += a->size - a->used;
 	while (have < want) {
-		a = make_room(s, addr, want - have, err);
+		a = make_room(s, addr, want - have + HEAD, err);
 		if (!a)
 			return err->code;
-		have += a->size;
+		have += a->size - a->used;
 	}
 	return 0;
 }

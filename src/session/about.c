@@ -212,10 +212,13 @@ static void print_diff(const struct sym_diff *d, void *arg)
 	fprintf(out, "%s\n", d->len > 16 ? " ..." : "");
 }
 
-static unsigned int print_agent(struct sym_proc *p, FILE *out)
+static unsigned int print_agent(struct sym_proc *p, pid_t pid, FILE *out)
 {
-	unsigned int found = 0;
+	unsigned int found = orphan_files(p, pid);
 	size_t i;
+
+	if (found && out)
+		fprintf(out, "ukprobes has left descriptors open\n");
 
 	for (i = 0; i < sym_nr_maps(p); i++) {
 		const struct sym_map *m = sym_map_at(p, i);
@@ -223,7 +226,7 @@ static unsigned int print_agent(struct sym_proc *p, FILE *out)
 		if (strncmp(m->path, "/memfd:ukprobes", 15))
 			continue;
 		found++;
-		if (out && !strcmp(m->path, "/memfd:ukprobes-ctl"))
+		if (out && orphan_is_area(m))
 			fprintf(out,
 			        "an agent of ukprobes is present (control area at 0x%" PRIx64 ")\n",
 			        m->start);
@@ -250,7 +253,7 @@ static int verify_once(pid_t pid, FILE *out, struct err *err)
 		return ret;
 	}
 	diffs = sym_verify(p, read_mem, &fd, print_diff, out, err);
-	agent = print_agent(p, out);
+	agent = print_agent(p, pid, out);
 	close(fd);
 	sym_close(p);
 	if (diffs < 0)
@@ -296,23 +299,11 @@ int ukp_verify(pid_t pid, FILE *out, const char **why)
 
 static int cure_seized(struct inject *t, struct sym_proc *p, pid_t pid, FILE *out, struct err *err)
 {
-	struct ukp_ctl *ctl;
-	size_t len;
-	int ret = leave_find(pid, inject_mem_fd(t), p, &ctl, &len, err);
+	bool any = orphan_seen(p, pid) || inject_owes(t);
+	int ret = any ? orphan_leave(t, p, true, err) : 0;
 
-	if (ret == -ENOENT) {
-		if (out)
-			fprintf(out, "process %d has no agent\n", pid);
-		return 0;
-	}
-	if (ret)
-		return ret;
-	ret = sym_refresh(p, err);
-	if (!ret)
-		ret = leave_target(t, p, ctl, ctl, len, true, err);
-	free(ctl);
 	if (!ret && out)
-		fprintf(out, "process %d is cured\n", pid);
+		fprintf(out, any ? "process %d is cured\n" : "process %d has no agent\n", pid);
 	return ret;
 }
 

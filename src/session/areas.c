@@ -34,35 +34,107 @@ int target_image(struct target *t, struct err *err)
 	return 0;
 }
 
-/* First, for the runner in it makes the rest cheap. */
-static int bring_agent(struct target *t, struct err *err)
+/*
+ * One file, mapped once as a whole and then piece by piece over that: there is never
+ * more than one thing to be found by its name, and it goes in one call.
+ *
+ *	ctl	shared			the file from its beginning
+ *	text	r-x			behind it
+ *	stubs	r-x, again and again	behind that
+ *	priv	anonymous		beyond the file
+ */
+#define TEXT_AT ((uint64_t)UKP_CTL_SIZE)
+#define TEXT_SIZE (64ull << 10)
+#define STUBS_AT (TEXT_AT + TEXT_SIZE)
+#define STUBS_SIZE ((uint64_t)AREA_CHUNKS * AREA_STUB_CHUNK)
+#define PRIV_AT (STUBS_AT + STUBS_SIZE)
+#define FILE_SIZE (STUBS_AT + AREA_STUB_CHUNK)
+
+static uint64_t priv_size(void)
 {
+	struct ukp_frames frames;
+	struct ukp_objpool pool;
+	struct ukp_priv priv;
+
+	area_layout(&priv, &pool, AREA_INSTANCES);
+	area_frames(&priv, &frames, AREA_FRAMES);
+	return priv.size;
+}
+
+uint64_t target_area_size(void)
+{
+	return PRIV_AT + priv_size();
+}
+
+void target_lay_out(struct ukp_ctl *c, uint64_t addr)
+{
+	const struct ukp_mapping pieces[] = {
+		{ addr, UKP_CTL_SIZE, UKP_MAP_CTL, 0 },
+		{ addr + TEXT_AT, TEXT_SIZE, UKP_MAP_TEXT, 0 },
+		{ addr + STUBS_AT, STUBS_SIZE, UKP_MAP_STUBS, 0 },
+		{ addr + PRIV_AT, priv_size(), UKP_MAP_PRIV, 0 },
+	};
+
+	c->version = UKP_CTL_VERSION;
+	c->size = UKP_CTL_SIZE;
+	c->self = addr;
+	c->text = addr + TEXT_AT;
+	c->next_free = area_page_up(sizeof(*c));
+	c->nr_mappings = sizeof(pieces) / sizeof(*pieces);
+	memcpy(c->mapping, pieces, sizeof(pieces));
+}
+
+/* Its file, open here as well. */
+static long make_file(struct target *t, struct err *err)
+{
+	static const char name[] = "ukprobes-ctl";
+	long fd;
+
+	t->ctl_fd = target_memfd(t, name, FILE_SIZE, &fd, err);
+	if (t->ctl_fd < 0)
+		return err->code;
+	if (pwrite(t->ctl_fd, t->image, t->image_len, TEXT_AT) == (ssize_t)t->image_len)
+		return fd;
+	inject_syscall(t->inject, SYS_close, fd, 0, 0, 0, 0, 0);
+	return err_set(err, -ENOMEM, "no memory for the agent of process %d", t->pid);
+}
+
+/* Ours of the control area: from now on whoever finds it may cure by it. */
+static int open_ctl(struct target *t, struct err *err)
+{
+	struct ukp_ctl *ctl;
+
+	ctl = mmap(NULL, UKP_CTL_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, t->ctl_fd, 0);
+	if (ctl == MAP_FAILED)
+		return err_set(err, -errno, "cannot map the control area: %s", strerror(errno));
+	t->ctl = ctl;
+	memcpy(ctl, &t->own, sizeof(t->own));
+	t->own.magic = UKP_CTL_MAGIC;
+	__atomic_store_n(&ctl->magic, UKP_CTL_MAGIC, __ATOMIC_RELEASE);
+	return 0;
+}
+
+static int map_whole(struct target *t, long fd, struct err *err)
+{
+	long addr = inject_syscall(t->inject, SYS_mmap, 0, target_area_size(),
+	                           PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_NORESERVE, fd, 0);
 	int ret;
 
-	/* The control area comes later, but goes last. */
-	t->own.nr_mappings = 1;
-	t->own.text = target_map(t, 0, area_page_up(t->image_len), PROT_READ | PROT_EXEC,
-	                         MAP_PRIVATE | MAP_ANONYMOUS, -1, UKP_MAP_TEXT, 0, err);
-	if (!t->own.text)
-		return err->code;
-	ret = inject_write(t->inject, t->own.text, t->image, t->image_len);
+	if (addr < 0 && addr > -4096)
+		return err_set(err, (int)addr, "cannot map memory in process %d: %s", t->pid,
+		               strerror((int)-addr));
+	target_lay_out(&t->own, addr);
+	ret = inject_write(t->inject, t->own.text, t->image, sizeof(uint64_t));
 	if (ret)
 		return err_set(err, ret,
 		               "cannot write code into process %d: %s; does the kernel restrict "
 		               "/proc/PID/mem (proc_mem.force_override)?",
 		               t->pid, strerror(-ret));
-	inject_use_runner(t->inject, t->own.text + t->own.runner);
-	return 0;
+	ret = open_ctl(t, err);
+	if (!ret)
+		inject_use_runner(t->inject, t->own.text + t->own.runner);
+	return ret;
 }
-
-/* What the areas are made of, in the order of the calls. */
-struct areas {
-	uint64_t priv_size;
-	long ctl_file, stubs_file; /* descriptors there */
-	uint64_t priv, stubs, ctl;
-};
-
-#define STUBS_SIZE ((uint64_t)AREA_CHUNKS * AREA_STUB_CHUNK)
 
 /*
  * Records carry the time, read with an instruction that a program can give up
@@ -92,158 +164,98 @@ static void look_at_altstack(struct target *t, const struct inject_call *asked, 
 		t->altstack = st.ss_size;
 }
 
-/* The files, and address space that needs none. */
-static int make_files(struct target *t, struct areas *a, struct err *err)
-{
-	static const char name[2][16] = { "ukprobes-ctl", "ukprobes-stubs" };
-	uint64_t str = inject_scratch(t->inject, sizeof(name) + 8 + sizeof(stack_t));
-	uint64_t mode = str + sizeof(name), stack = mode + 8;
-	const long anon = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-	struct inject_call v[] = {
-		{ SYS_memfd_create, { str, target_memfd_flags() }, -1 },
-		{ SYS_memfd_create, { str + sizeof(name[0]), target_memfd_flags() }, -1 },
-		{ SYS_mmap, { 0, a->priv_size, PROT_READ | PROT_WRITE, anon, -1 }, -1 },
-		{ SYS_mmap, { 0, STUBS_SIZE, PROT_NONE, anon, -1 }, -1 },
-		{ SYS_prctl, { PR_GET_TSC, mode }, -1 },
-		{ SYS_sigaltstack, { 0, stack }, -1 },
-	};
-	int ret = str ? inject_write(t->inject, str, name, sizeof(name)) : -EIO;
+enum {
+	CALL_CTL,
+	CALL_PRIV,
+	CALL_WIPE,
+	CALL_STUBS,
+	CALL_CLOSE = CALL_STUBS + AREA_CHUNKS,
+	CALL_CLOCK,
+	CALL_ALTSTACK,
+	CALLS,
+};
 
-	if (!ret)
-		ret = inject_calls(t->inject, v, 6);
-	if (ret)
-		return err_set(err, ret, "cannot make memory in process %d: %s", t->pid,
-		               strerror(-ret));
-	look_at_altstack(t, &v[5], stack);
-	a->ctl_file = v[0].ret;
-	a->stubs_file = v[1].ret;
-	if (v[2].ret > 0)
-		target_mapped(t, &t->own.mapping[t->own.nr_mappings++], v[2].ret, a->priv_size,
-		              UKP_MAP_PRIV, 0);
-	if (v[3].ret > 0)
-		target_mapped(t, &t->own.mapping[t->own.nr_mappings++], v[3].ret, STUBS_SIZE,
-		              UKP_MAP_STUBS, 0);
-	a->priv = v[2].ret;
-	a->stubs = v[3].ret;
-	ret = v[2].ret < 0 ? (int)v[2].ret : v[3].ret < 0 ? (int)v[3].ret : 0;
-	return ret ? err_set(err, ret, "cannot map memory in process %d: %s", t->pid,
-	                     strerror(-ret))
-	           : check_clock(t, &v[4], mode, err);
+static void list_pieces(struct inject_call v[CALLS], uint64_t base, long fd, uint64_t mode)
+{
+	const long rx = PROT_READ | PROT_EXEC, rw = PROT_READ | PROT_WRITE;
+	const long anon = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
+	const long over = MAP_PRIVATE | MAP_FIXED, size = priv_size();
+	uint64_t at = base + STUBS_AT;
+	struct inject_call *c = v + CALL_STUBS;
+
+	v[CALL_CTL] = (struct inject_call){ SYS_mmap,
+		                            { base, UKP_CTL_SIZE, rw, MAP_SHARED | MAP_FIXED, fd },
+		                            -1 };
+	v[CALL_PRIV] = (struct inject_call){ SYS_mmap, { base + PRIV_AT, size, rw, anon, -1 }, -1 };
+	v[CALL_WIPE] = (struct inject_call){ SYS_madvise,
+		                             { base + PRIV_AT, AREA_PAGE, AREA_WIPEONFORK },
+		                             -1 };
+	for (; c < v + CALL_CLOSE; c++, at += AREA_STUB_CHUNK)
+		*c = (struct inject_call){ SYS_mmap,
+			                   { at, AREA_STUB_CHUNK, rx, over, fd, STUBS_AT },
+			                   -1 };
+	v[CALL_CLOSE] = (struct inject_call){ SYS_close, { fd }, -1 };
+	v[CALL_CLOCK] = (struct inject_call){ SYS_prctl, { PR_GET_TSC, mode }, -1 };
+	v[CALL_ALTSTACK] = (struct inject_call){ SYS_sigaltstack, { 0, mode + 8 }, -1 };
 }
 
-/* The files mapped and closed; close: whatever became of the rest. */
-static int map_files(struct target *t, struct areas *a, bool fine, struct err *err)
+/* The rest of the area over the whole, and the file closed, whatever becomes of it. */
+static int map_pieces(struct target *t, long fd, struct err *err)
 {
-	struct inject_call v[4 + AREA_CHUNKS], *p = v;
-	uint32_t i;
-	int ret;
+	uint64_t mode = inject_scratch(t->inject, 8 + sizeof(stack_t));
+	struct inject_call v[CALLS];
+	int ret, i;
 
-	if (fine) {
-		*p++ = (struct inject_call){ SYS_mmap,
-			                     { 0, UKP_CTL_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED,
-			                       a->ctl_file },
-			                     -1 };
-		*p++ = (struct inject_call){ SYS_madvise,
-			                     { a->priv, AREA_PAGE, AREA_WIPEONFORK },
-			                     -1 };
-		for (i = 0; i < AREA_CHUNKS; i++)
-			*p++ = (struct inject_call){ SYS_mmap,
-				                     { a->stubs + (uint64_t)i * AREA_STUB_CHUNK,
-				                       AREA_STUB_CHUNK, PROT_READ | PROT_EXEC,
-				                       MAP_PRIVATE | MAP_FIXED, a->stubs_file },
-				                     -1 };
+	list_pieces(v, t->own.self, fd, mode);
+	if (!mode) {
+		inject_calls(t->inject, v + CALL_CLOSE, 1);
+		return err_set(err, -EIO, "cannot write to process %d", t->pid);
 	}
-	if (a->ctl_file >= 0)
-		*p++ = (struct inject_call){ SYS_close, { a->ctl_file }, -1 };
-	if (a->stubs_file >= 0)
-		*p++ = (struct inject_call){ SYS_close, { a->stubs_file }, -1 };
-	ret = inject_calls(t->inject, v, p - v);
-	if (!fine)
-		return err->code;
-	if (!ret && v[0].ret > 0)
-		target_mapped(t, &t->own.mapping[0], v[0].ret, UKP_CTL_SIZE, UKP_MAP_CTL, 0);
-	for (i = 0; i < 2 + AREA_CHUNKS && !ret; i++)
+	ret = inject_calls(t->inject, v, CALLS);
+	for (i = 0; i < CALL_CLOSE && !ret; i++)
 		if (v[i].ret < 0 && v[i].ret > -4096)
 			ret = (int)v[i].ret;
-	a->ctl = v[0].ret;
-	if (!ret)
-		return 0;
-	return i == 2 ? err_set(err, ret,
-	                        "the kernel cannot wipe a page on fork (needs Linux 4.14)")
-	              : err_set(err, ret, "cannot map memory in process %d: %s", t->pid,
-	                        strerror(-ret));
-}
-
-static int bring_areas(struct target *t, struct err *err)
-{
-	struct areas a = { .ctl_file = -1, .stubs_file = -1 };
-	struct ukp_frames frames;
-	struct ukp_objpool pool;
-	struct ukp_priv priv;
-	int ret;
-
-	area_layout(&priv, &pool, AREA_INSTANCES);
-	area_frames(&priv, &frames, AREA_FRAMES);
-	a.priv_size = priv.size;
-	ret = make_files(t, &a, err);
-	if (!ret) {
-		t->ctl_fd = target_memfd_open(t, a.ctl_file, UKP_CTL_SIZE, err);
-		if (t->ctl_fd >= 0)
-			t->stubs_fd = target_memfd_open(t, a.stubs_file, AREA_STUB_CHUNK, err);
-		ret = t->ctl_fd < 0 || t->stubs_fd < 0 ? err->code : 0;
-	}
-	ret = map_files(t, &a, !ret, err);
+	if (ret && i == CALL_WIPE + 1)
+		return err_set(err, ret,
+		               "the kernel cannot wipe a page on fork (needs Linux 4.14)");
 	if (ret)
-		return ret;
-	t->own.self = a.ctl;
-	t->own.priv = a.priv;
-	t->own.nr_instances = AREA_INSTANCES;
-	t->own.stubs = a.stubs;
-	t->own.stub_chunk = AREA_STUB_CHUNK;
-	t->own.stubs_per_chunk = AREA_STUBS_PER_CHUNK;
-	return 0;
+		return err_set(err, ret, "cannot map memory in process %d: %s", t->pid,
+		               strerror(-ret));
+	look_at_altstack(t, &v[CALL_ALTSTACK], mode + 8);
+	return check_clock(t, &v[CALL_CLOCK], mode, err);
 }
 
-/* Ours of the control area; from then on whoever finds it may cure by it. */
-static int open_ctl(struct target *t, struct err *err)
-{
-	struct ukp_ctl *ctl;
-
-	ctl = mmap(NULL, UKP_CTL_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, t->ctl_fd, 0);
-	if (ctl == MAP_FAILED)
-		return err_set(err, -errno, "cannot map the control area: %s", strerror(errno));
-	t->ctl = ctl;
-	t->own.next_free = area_page_up(sizeof(*ctl));
-	memcpy(ctl, &t->own, sizeof(t->own));
-	t->own.magic = UKP_CTL_MAGIC;
-	__atomic_store_n(&ctl->magic, UKP_CTL_MAGIC, __ATOMIC_RELEASE);
-	return 0;
-}
-
-/* Of an area that never was whole: nothing else knows what is there. */
+/* Of an area that never was whole. */
 static void take_back(struct target *t)
 {
-	uint32_t i;
-
 	inject_use_runner(t->inject, 0);
-	for (i = 0; i < t->own.nr_mappings; i++)
-		if (t->own.mapping[i].kind != UKP_MAP_FREE)
-			inject_syscall(t->inject, SYS_munmap, t->own.mapping[i].addr,
-			               t->own.mapping[i].len, 0, 0, 0, 0);
-	t->own.nr_mappings = 0;
+	if (t->own.self)
+		inject_syscall(t->inject, SYS_munmap, t->own.self, target_area_size(), 0, 0, 0, 0);
 }
 
 int target_bring(struct target *t, struct err *err)
 {
-	int ret = bring_agent(t, err);
+	long fd = make_file(t, err);
+	int ret;
 
-	if (!ret)
-		ret = bring_areas(t, err);
-	if (!ret)
-		ret = open_ctl(t, err);
+	if (fd < 0)
+		return (int)fd;
+	ret = map_whole(t, fd, err);
 	if (ret)
+		inject_syscall(t->inject, SYS_close, fd, 0, 0, 0, 0, 0);
+	else
+		ret = map_pieces(t, fd, err);
+	if (ret) {
 		take_back(t);
-	return ret;
+		return ret;
+	}
+	t->own.priv = t->own.self + PRIV_AT;
+	t->own.nr_instances = AREA_INSTANCES;
+	t->own.stubs = t->own.self + STUBS_AT;
+	t->own.stub_chunk = AREA_STUB_CHUNK;
+	t->own.stubs_per_chunk = AREA_STUBS_PER_CHUNK;
+	memcpy(t->ctl, &t->own, sizeof(t->own));
+	return 0;
 }
 
 uint64_t target_frames(const struct target *t, struct ukp_frames *head)
@@ -286,11 +298,9 @@ static int fill_stubs(struct target *t)
 
 	if (p) {
 		area_stubs(p, t->own.text + agent_offset(AGENT_RETURN_ENTRY));
-		n = pwrite(t->stubs_fd, p, AREA_STUB_CHUNK, 0);
+		n = pwrite(t->ctl_fd, p, AREA_STUB_CHUNK, STUBS_AT);
 	}
 	free(p);
-	close(t->stubs_fd);
-	t->stubs_fd = -1;
 	return n == AREA_STUB_CHUNK ? 0 : -ENOMEM;
 }
 

@@ -16,11 +16,6 @@
 /* Those that are forked while we look at the others. */
 #define ROUNDS 20
 
-static bool is_area(const struct sym_map *m)
-{
-	return m && !strcmp(m->path, "/memfd:ukprobes-ctl");
-}
-
 void family_find(struct family *f, struct sym_proc *sym, uint64_t ctl)
 {
 	const struct sym_map *m;
@@ -29,7 +24,7 @@ void family_find(struct family *f, struct sym_proc *sym, uint64_t ctl)
 	*f = (struct family){ .start = 0 };
 	for (i = 0; i < sym_nr_maps(sym); i++) {
 		m = sym_map_at(sym, i);
-		if (is_area(m) && (!ctl || m->start == ctl))
+		if (orphan_is_area(m) && (!ctl || m->start == ctl))
 			*f = (struct family){ m->start, m->end, m->inode };
 	}
 }
@@ -45,25 +40,18 @@ static bool may_have_it(const struct family *f, pid_t pid)
 	return !lstat(path, &st);
 }
 
-static int cure_held(struct inject *t, struct sym_proc *sym, const struct family *f, pid_t pid,
+static int cure_held(struct inject *t, struct sym_proc *sym, const struct family *f,
                      struct err *err)
 {
 	const struct sym_map *m;
-	struct ukp_ctl *ctl;
-	size_t len;
 	int ret = sym_refresh(sym, err);
 
 	if (ret)
 		return ret;
 	m = sym_map_find(sym, f->start);
-	if (!is_area(m) || m->inode != f->inode)
+	if (!orphan_is_area(m) || m->inode != f->inode)
 		return 0;
-	ret = leave_find(pid, inject_mem_fd(t), sym, &ctl, &len, err);
-	if (ret)
-		return ret == -ENOENT ? 0 : ret;
-	ret = leave_target(t, sym, ctl, ctl, len, true, err);
-	free(ctl);
-	return ret;
+	return orphan_leave(t, sym, true, err);
 }
 
 static int cure_one(const struct family *f, pid_t pid, struct err *err)
@@ -77,7 +65,7 @@ static int cure_one(const struct family *f, pid_t pid, struct err *err)
 	if (!ret)
 		ret = inject_seize(t, err);
 	if (!ret)
-		ret = cure_held(t, sym, f, pid, err);
+		ret = cure_held(t, sym, f, err);
 	if (t)
 		inject_close(t);
 	sym_close(sym);

@@ -125,7 +125,7 @@ static void restore_signals(struct leave *l)
 {
 	struct inject_call v[UKP_NR_SIGNALS];
 	struct ukp_sigaction sa[UKP_NR_SIGNALS];
-	uint64_t at = inject_scratch(l->inject, sizeof(sa));
+	uint64_t at = l->ctl->taken ? inject_scratch(l->inject, sizeof(sa)) : 0;
 	int sig[UKP_NR_SIGNALS], s;
 	unsigned int n = 0, alone;
 
@@ -168,20 +168,31 @@ static void restore_masks(struct leave *l)
 }
 
 /*
- * A child shares the area with its parent, which goes on mapping memory that the
- * child doesn't have, and unmapping what it has: by the list alone it is not told
- * from the child's own.
+ * Slots are known by their beginning: what the list has may not be mapped yet, or not
+ * any more and another's by now, when a broker was killed, and in a child, whose
+ * parent goes on mapping and unmapping.  One that nothing was written to yet is ours
+ * while the list says so.
  */
+static bool has_slots(struct leave *l, const struct ukp_mapping *m)
+{
+	const struct sym_map *map = sym_map_find(l->sym, m->addr);
+	uint64_t head[2];
+
+	if (!map || map->end - m->addr < m->len || !map->x || map->w || map->path[0] ||
+	    inject_read(l->inject, m->addr, head, sizeof(head)))
+		return false;
+	return (head[0] == UKP_SLOTS_MAGIC && head[1] == l->ctl->self) ||
+	       (m->arg == UKP_SLOTS_TO_COME && !head[0] && !head[1]);
+}
+
+/* Channels of an orphan, or a child, go by their name. */
 static bool is_listed(struct leave *l, const struct ukp_mapping *m)
 {
-	const struct sym_map *map;
-
-	if (m->kind == UKP_MAP_FREE || m->kind == UKP_MAP_TEXT || !m->addr || !m->len)
+	if (!m->addr || !m->len)
 		return false;
-	if (l->ctl != l->area || (m->kind != UKP_MAP_SLOTS && m->kind != UKP_MAP_CHAN))
-		return true;
-	map = m->kind == UKP_MAP_SLOTS ? sym_map_find(l->sym, m->addr) : NULL;
-	return map && map->end - m->addr >= m->len && map->x && !map->w && !map->path[0];
+	if (l->ctl == l->area)
+		return m->kind == UKP_MAP_SLOTS && has_slots(l, m);
+	return m->kind == UKP_MAP_SLOTS || m->kind == UKP_MAP_CHAN;
 }
 
 struct unmaps {
@@ -204,7 +215,6 @@ static void unmap(struct unmaps *u, uint64_t addr, uint64_t len)
 		flush_unmaps(u);
 }
 
-/* Those of an orphan, or a child, by their name. */
 static void unmap_channels(struct unmaps *u)
 {
 	const struct leave *l = u->l;
@@ -218,28 +228,22 @@ static void unmap_channels(struct unmaps *u)
 	}
 }
 
-/*
- * The area is the first, so it goes last, but for the agent's text: that is
- * what makes many calls cheap.
- */
+/* The area goes last, and whole: as long as any of it is there, all is, and can be found. */
 static void unmap_all(struct leave *l)
 {
 	uint32_t i, n = l->ctl->nr_mappings;
 	struct unmaps u = { .l = l };
-	struct ukp_mapping m, text = { 0 };
 
 	unmap_channels(&u);
 	for (i = n < UKP_NR_MAPPINGS ? n : UKP_NR_MAPPINGS; i-- > 0;) {
-		m = l->ctl->mapping[i];
-		if (m.kind == UKP_MAP_TEXT)
-			text = m;
+		struct ukp_mapping m = l->ctl->mapping[i];
+
 		if (is_listed(l, &m))
 			unmap(&u, m.addr, m.len);
 	}
 	flush_unmaps(&u);
 	inject_use_runner(l->inject, 0);
-	if (text.addr)
-		inject_syscall(l->inject, SYS_munmap, text.addr, text.len, 0, 0, 0, 0);
+	inject_syscall(l->inject, SYS_munmap, l->ctl->self, target_area_size(), 0, 0, 0, 0);
 }
 
 static void find_ranges(struct leave *l)
@@ -297,11 +301,19 @@ static int wait_idle(struct leave *l, struct err *err)
 	}
 }
 
+/* One that never was filled has no more than its place. */
+static bool is_there(struct leave *l)
+{
+	uint64_t magic;
+
+	return !inject_read(l->inject, l->ctl->self, &magic, sizeof(magic)) &&
+	       (magic == UKP_CTL_MAGIC || !l->ctl->priv);
+}
+
 int leave_target(struct inject *t, struct sym_proc *sym, const struct ukp_ctl *ctl,
                  const void *area, size_t len, bool rest, struct err *err)
 {
 	struct leave l = { .inject = t, .sym = sym, .ctl = ctl, .area = area, .len = len };
-	uint64_t magic;
 	int ret;
 
 	if (!ctl_sane(ctl, len))
@@ -316,7 +328,7 @@ int leave_target(struct inject *t, struct sym_proc *sym, const struct ukp_ctl *c
 	if (ret)
 		return ret;
 	/* It may have executed another program while it ran. */
-	if (inject_read(t, ctl->self, &magic, sizeof(magic)) || magic != UKP_CTL_MAGIC)
+	if (!is_there(&l))
 		return 0;
 	ret = inject_begin(t, err);
 	if (ret)
@@ -327,52 +339,17 @@ int leave_target(struct inject *t, struct sym_proc *sym, const struct ukp_ctl *c
 	ret = rest ? inject_breathe(t, 0, err) : 0;
 	if (ret)
 		return ret;
-	if (inject_read(t, ctl->self, &magic, sizeof(magic)) || magic != UKP_CTL_MAGIC)
-		return 0; /* executed another program, and all of it went */
-	ret = inject_begin(t, err);
+	if (!is_there(&l))
+		return 0;
+	/* A thread that came back only now may have mapped something first. */
+	ret = ctl == area ? sym_refresh(sym, err) : 0;
+	if (!ret)
+		ret = inject_begin(t, err);
 	if (ret)
 		return ret;
 	unmap_all(&l);
 	inject_end(t);
 	return 0;
-}
-
-/* The used part of the area; a hostile size stays within bounds. */
-static struct ukp_ctl *copy_ctl(int mem_fd, uint64_t addr, size_t *len)
-{
-	struct ukp_ctl head, *c;
-
-	if (pread(mem_fd, &head, sizeof(head), addr) != (ssize_t)sizeof(head) ||
-	    head.magic != UKP_CTL_MAGIC || head.next_free < sizeof(head) ||
-	    head.next_free > UKP_CTL_SIZE)
-		return NULL;
-	c = malloc(head.next_free);
-	if (c && pread(mem_fd, c, head.next_free, addr) == (ssize_t)head.next_free) {
-		*len = head.next_free;
-		return c;
-	}
-	free(c);
-	return NULL;
-}
-
-int leave_find(pid_t pid, int mem_fd, struct sym_proc *sym, struct ukp_ctl **ctl, size_t *len,
-               struct err *err)
-{
-	size_t i;
-
-	for (i = 0; i < sym_nr_maps(sym); i++) {
-		const struct sym_map *m = sym_map_at(sym, i);
-
-		if (strcmp(m->path, "/memfd:ukprobes-ctl"))
-			continue;
-		*ctl = copy_ctl(mem_fd, m->start, len);
-		if (*ctl && ctl_sane(*ctl, *len))
-			return 0;
-		free(*ctl);
-		return err_set(err, -EBADMSG,
-		               "process %d holds an agent that this version cannot read", pid);
-	}
-	return -ENOENT;
 }
 
 struct leave leave_looking(struct target *t)

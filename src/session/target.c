@@ -130,20 +130,36 @@ static bool has_room(struct target *t, struct err *err)
 	return false;
 }
 
-uint64_t target_map(struct target *t, uint64_t hint, uint64_t len, int prot, int flags, int fd,
-                    enum ukp_map_kind kind, uint32_t arg, struct err *err)
+static void drop_last(struct target *t)
 {
+	t->own.nr_mappings--;
+	publish_mappings(t);
+}
+
+uint64_t target_map_slots(struct target *t, uint64_t at, uint64_t len, struct err *err)
+{
+	const uint64_t head[2] = { UKP_SLOTS_MAGIC, t->own.self };
+	struct ukp_mapping *m = &t->own.mapping[t->own.nr_mappings];
 	long addr;
 
 	if (!has_room(t, err))
 		return 0;
-	addr = inject_syscall(t->inject, SYS_mmap, hint, len, prot, flags, fd, 0);
-	if (hint && (flags & MAP_FIXED_NOREPLACE) && addr > 0 && (uint64_t)addr != hint) {
+	t->own.nr_mappings++;
+	target_mapped(t, m, at, len, UKP_MAP_SLOTS, UKP_SLOTS_TO_COME);
+	addr = inject_syscall(t->inject, SYS_mmap, at, len, PROT_READ | PROT_EXEC,
+	                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	if (addr > 0 && (uint64_t)addr != at) {
 		inject_syscall(t->inject, SYS_munmap, addr, len, 0, 0, 0, 0);
-		err_set(err, -EEXIST, "cannot map memory at %#lx in process %d", hint, t->pid);
+		addr = -EEXIST;
+	}
+	if (addr < 0 || inject_write(t->inject, at, head, sizeof(head))) {
+		drop_last(t);
+		err_set(err, addr < 0 ? (int)addr : -EIO, "cannot map memory at %#lx in process %d",
+		        at, t->pid);
 		return 0;
 	}
-	return keep_mapping(t, addr, len, kind, arg, err);
+	target_mapped(t, m, at, len, UKP_MAP_SLOTS, UKP_SLOTS_THERE);
+	return at;
 }
 
 uint64_t target_map_fd(struct target *t, uint64_t len, int remote, enum ukp_map_kind kind,
@@ -256,22 +272,15 @@ void *target_at(struct target *t, uint32_t off)
 /* An agent whose broker is gone is taken out first. */
 static int cure_orphan(struct target *t, struct err *err)
 {
-	struct ukp_ctl *old;
-	size_t len;
-	int ret = leave_find(t->pid, inject_mem_fd(t->inject), t->sym, &old, &len, err);
+	int ret;
 
-	if (ret)
-		return ret == -ENOENT ? 0 : ret;
+	if (!orphan_seen(t->sym, t->pid))
+		return 0;
 	ret = target_hold(t, err);
-	if (!ret) {
-		ret = sym_refresh(t->sym, err);
-		if (!ret)
-			ret = leave_target(t->inject, t->sym, old, old, len, t->holds == 1, err);
-		target_release(t);
-	}
-	free(old);
-	if (!ret)
-		ret = sym_refresh(t->sym, err);
+	if (ret)
+		return ret;
+	ret = orphan_leave(t->inject, t->sym, t->holds == 1, err);
+	target_release(t);
 	return ret;
 }
 
@@ -292,9 +301,7 @@ static uint64_t map_slots(void *arg, uint64_t hint, uint64_t len, struct err *er
 	if (target_hold(t, err))
 		return 0;
 	if (!target_begin(t, err)) {
-		addr = target_map(t, hint, len, PROT_READ | PROT_EXEC,
-		                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1,
-		                  UKP_MAP_SLOTS, 0, err);
+		addr = target_map_slots(t, hint, len, err);
 		target_end(t);
 	}
 	target_release(t);
@@ -329,6 +336,9 @@ static int step(struct target *t, int (*fn)(struct target *t, struct err *err), 
 	/* One that is launched can't run on: its mask stays what it is. */
 	if (fn == target_take && t->holds == 1)
 		ret = target_await_open(t, err);
+	/* What a killed broker has begun may come to be only now. */
+	if (fn == target_bring && inject_owes(t->inject))
+		ret = orphan_leave(t->inject, t->sym, t->holds == 1, err);
 	if (!ret)
 		ret = target_begin(t, err);
 	if (!ret) {
@@ -367,7 +377,7 @@ int target_attach(struct target **ret_t, pid_t pid, struct inject *held, struct 
 	if (!t)
 		return err_set(err, -ENOMEM, "out of memory");
 	t->pid = pid;
-	t->ctl_fd = t->stubs_fd = -1;
+	t->ctl_fd = -1;
 	t->inject = held;
 	t->holds = held ? 1 : 0; /* a launched one is held until it is let go */
 	/* First what can be told without touching it: that has the best sentences. */
@@ -432,8 +442,6 @@ void target_free(struct target *t)
 		munmap(t->ctl, UKP_CTL_SIZE);
 	if (t->ctl_fd >= 0)
 		close(t->ctl_fd);
-	if (t->stubs_fd >= 0)
-		close(t->stubs_fd);
 	if (t->inject)
 		inject_close(t->inject);
 	sym_close(t->sym);

@@ -10,6 +10,7 @@
  *	grace.c    what all threads have seen
  *	shared.c   other processes in its memory
  *	leave.c    the way out, from nothing but what lies in the target
+ *	orphan.c   and that of what a killed broker has left
  *	restore.c  its text
  *	probe.c    from a line of text to a checked probe
  *	plant.c    sites, slots, actions
@@ -182,8 +183,7 @@ struct target {
 	struct ukp_ctl *ctl;
 	struct ukp_ctl own;
 	uint32_t table_mask;
-	int ctl_fd;
-	int stubs_fd;         /* until they are filled */
+	int ctl_fd;           /* the file of all that an attach brings */
 	unsigned char *image; /* of the agent, until it is there */
 	size_t image_len;
 
@@ -220,6 +220,9 @@ int target_prepare(struct target *t, struct err *err);
 int target_image(struct target *t, struct err *err); /* before: the agent to be written */
 int target_bring(struct target *t, struct err *err);
 int target_fill(struct target *t, struct err *err);
+/* How much address space that takes, and what c says of its pieces if it lies at addr. */
+uint64_t target_area_size(void);
+void target_lay_out(struct ukp_ctl *c, uint64_t addr);
 int target_take(struct target *t, struct err *err);
 
 /* Held, before that: lets the target run until no thread blocks SIGTRAP for a moment only. */
@@ -235,10 +238,9 @@ int target_still_ours(struct target *t, struct err *err);
 int target_begin(struct target *t, struct err *err);
 void target_end(struct target *t);
 
-/* Remote mmap with a record in the control area; 0 on failure. */
-uint64_t target_map(struct target *t, uint64_t hint, uint64_t len, int prot, int flags, int fd,
-                    enum ukp_map_kind kind, uint32_t arg, struct err *err);
-/* The same of a descriptor there, which is closed in any case. */
+/* Memory for copies of code at this very place, with a record in the control area; 0 on failure. */
+uint64_t target_map_slots(struct target *t, uint64_t at, uint64_t len, struct err *err);
+/* Remote mmap of a descriptor there, which is closed in any case. */
 uint64_t target_map_fd(struct target *t, uint64_t len, int remote, enum ukp_map_kind kind,
                        uint32_t arg, struct err *err);
 void target_unmap(struct target *t, uint64_t addr);
@@ -407,9 +409,12 @@ void probe_free_all(struct target *t, struct probe *list);
  */
 int leave_target(struct inject *t, struct sym_proc *sym, const struct ukp_ctl *ctl,
                  const void *area, size_t len, bool rest, struct err *err);
-/* The control area of an agent in this process, copied; -ENOENT: there is none. */
-int leave_find(pid_t pid, int mem_fd, struct sym_proc *sym, struct ukp_ctl **ctl, size_t *len,
-               struct err *err);
+/* Is there anything of a killed broker's?  By the mappings as they were read last. */
+bool orphan_seen(struct sym_proc *sym, pid_t pid);
+unsigned int orphan_files(struct sym_proc *sym, pid_t pid); /* descriptors */
+bool orphan_is_area(const struct sym_map *m);
+/* All of it out, while held; rest: as above. */
+int orphan_leave(struct inject *t, struct sym_proc *sym, bool rest, struct err *err);
 /* Where saved contexts on the threads' stacks lead to, malloc'ed.  Only while held. */
 int leave_contexts(struct target *t, uint64_t **ip, size_t *nr);
 /*

@@ -5,11 +5,11 @@
  * memory.  Links inside it are offsets from its start, so that it means the
  * same on both sides; addresses are the target's.
  *
- *   target's address space
- *     text    r-x  the agent: engine code and constants, ctl's address patched in
+ *   target's address space; the first four side by side, in this order
  *     ctl     rw-  this area (shared with the broker)
- *     priv    rw-  one page wiped on fork, then instances and their pool (private)
+ *     text    r-x  the agent: engine code and constants, ctl's address patched in
  *     stubs   r-x  one return stub an instance, one file mapped again and again
+ *     priv    rw-  one page wiped on fork, then instances and their pool (private)
  *     slots   r-x  out-of-line copies, near each probed module
  *     chan    rw-  one a client (shared with it)
  *
@@ -26,7 +26,7 @@
 #include "wire/site.h"
 
 #define UKP_CTL_MAGIC 0x6c746370706b75ull /* "ukppctl" */
-#define UKP_CTL_VERSION 4
+#define UKP_CTL_VERSION 5
 #define UKP_CTL_SIZE (512u << 20) /* address space; pages come with use, 300 bytes a site */
 
 /* A mapping that we made in the target, for whoever has to take it away. */
@@ -44,7 +44,17 @@ struct ukp_mapping {
 	uint64_t addr;
 	uint64_t len;
 	uint32_t kind;
-	uint32_t arg; /* CHAN: the client's number */
+	uint32_t arg; /* CHAN: the client's number; SLOTS: below */
+};
+
+/*
+ * Slots are listed before they are mapped, and begin with this and the area's address:
+ * so whoever cures after a kill at any moment knows which are there.
+ */
+#define UKP_SLOTS_MAGIC 0x73746f6c73706b75ull /* "ukpslots" */
+enum {
+	UKP_SLOTS_THERE,
+	UKP_SLOTS_TO_COME,
 };
 
 #define UKP_NR_MAPPINGS 256

@@ -10,6 +10,7 @@
  * Where the latter is not to be found, it is put together: a pop of rax, and the
  * former again.
  *
+ *				a mark
  *	sp of the call ->	what the end of that function takes off
  *				sigreturn, or: pop, 15, call
  *				ucontext
@@ -22,7 +23,7 @@
 #include <sys/syscall.h>
 #include <ucontext.h>
 
-#define BELOW 64 /* what a function's end may find below its frame pointer */
+#define BELOW ARCH_BACK_BELOW /* what a function's end may find below its frame pointer */
 #define UP_MAX 256
 
 #define UC_FP_XSTATE 1 /* struct ucontext: uc_flags */
@@ -217,6 +218,7 @@ uint64_t arch_back(uint8_t *buf, uint64_t at, const struct arch_gadget *call,
 	uint64_t sp = at + BELOW, ret = sp + call->up, frame = ret + popped(back);
 	uint64_t fp = (frame + 8 + UC_SIZE + 63) & ~63ull;
 	uint64_t word[3] = { back->addr, SYS_rt_sigreturn, call->addr };
+	uint64_t mark[2] = { ARCH_BACK_MARK, sp };
 	ucontext_t uc;
 
 	memset(&uc, 0, sizeof(uc));
@@ -225,6 +227,7 @@ uint64_t arch_back(uint8_t *buf, uint64_t at, const struct arch_gadget *call,
 	put_regs(uc.uc_mcontext.gregs, regs);
 	uc.uc_mcontext.fpregs = (fpregset_t)fp;
 	memcpy(&uc.uc_sigmask, &mask, sizeof(mask));
+	memcpy(buf, mark, sizeof(mark));
 	memcpy(buf + (ret - at), word, popped(back) + 8);
 	memcpy(buf + (frame + 8 - at), &uc, UC_SIZE);
 	put_xstate(buf + (fp - at), xstate, xlen, used);

@@ -38,6 +38,11 @@ uint64_t arch_pc(const struct user_regs_struct *regs)
 	return regs->rip;
 }
 
+bool arch_is_at_call(const struct user_regs_struct *regs, const struct arch_gadget *call)
+{
+	return call->addr && regs->rip - call->addr <= SYSCALL_LEN;
+}
+
 void arch_set_pc(struct user_regs_struct *regs, uint64_t pc)
 {
 	regs->rip = pc;
