@@ -5,15 +5,24 @@
  * is put back, and the instruction executed in its place.
  *
  * That is once in a probe's life, and the one case in which a hit may call the
- * system: where the page can't be written just now.
+ * system: where the page can't be written just now, or nobody would tell us so.
  */
 #include "engine/hit.h"
 #include "engine/signal.h"
 #include "wire/live.h"
 
-#define SYS_MPROTECT 10
-#define READ_EXEC 5
-#define READ_WRITE_EXEC 7
+enum {
+	NR_open = 2,
+	NR_close = 3,
+	NR_mprotect = 10,
+	NR_rt_sigprocmask = 14,
+	NR_pwrite64 = 18,
+	OPEN_WRITE = 02000001, /* O_CLOEXEC, too */
+	READ_EXEC = 5,
+	READ_WRITE_EXEC = 7,
+	HOW_UNBLOCK = 1,
+	HOW_SETMASK = 2
+};
 
 /* False: nothing can be told, the text can't be read. */
 static bool read_text(const struct ukp_ctl *ctl, const struct ukp_site *s, uint8_t *now,
@@ -33,18 +42,44 @@ static bool read_text(const struct ukp_ctl *ctl, const struct ukp_site *s, uint8
 	return true;
 }
 
-static bool put_back(const struct ukp_site *s, bool fatal)
+/* At once, where the page can be written; that it can't has to be ours to see. */
+static bool put(const struct ukp_site *s, bool fatal)
 {
-	const uint64_t page = s->addr & ~(uint64_t)(UKP_LIVE_PAGE - 1);
+	const uint64_t faults = 1ull << (UKP_SIGSEGV - 1) | 1ull << (UKP_SIGBUS - 1);
+	uint64_t old;
 	bool done;
 
-	if ((!fatal || (s->flags & UKP_SITE_WRITABLE)) &&
-	    ukp_arch_put((uint8_t *)s->addr, 0xcc, s->orig[0]))
-		return true;
-	if (ukp_arch_syscall(SYS_MPROTECT, (long)page, UKP_LIVE_PAGE, READ_WRITE_EXEC, 0))
-		return false;
+	if (fatal)
+		ukp_arch_syscall(NR_rt_sigprocmask, HOW_UNBLOCK, (long)&faults, (long)&old, 8);
 	done = ukp_arch_put((uint8_t *)s->addr, 0xcc, s->orig[0]);
-	ukp_arch_syscall(SYS_MPROTECT, (long)page, UKP_LIVE_PAGE, READ_EXEC, 0);
+	if (fatal)
+		ukp_arch_syscall(NR_rt_sigprocmask, HOW_SETMASK, (long)&old, 0, 8);
+	return done;
+}
+
+/* Whatever the page's protection is, which other threads may be about to change. */
+static bool put_by_file(const struct ukp_site *s)
+{
+	long fd = ukp_arch_syscall(NR_open, (long)"/proc/thread-self/mem", OPEN_WRITE, 0, 0), n;
+
+	if (fd < 0)
+		return false;
+	n = ukp_arch_syscall(NR_pwrite64, fd, (long)s->orig, 1, (long)s->addr);
+	ukp_arch_syscall(NR_close, fd, 0, 0, 0);
+	return n == 1;
+}
+
+static bool put_back(const struct ukp_site *s, bool fatal)
+{
+	const long page = (long)(s->addr & ~(uint64_t)(UKP_LIVE_PAGE - 1));
+	bool done;
+
+	if (put(s, fatal) || put_by_file(s))
+		return true;
+	if (ukp_arch_syscall(NR_mprotect, page, UKP_LIVE_PAGE, READ_WRITE_EXEC, 0))
+		return false;
+	done = put(s, fatal);
+	ukp_arch_syscall(NR_mprotect, page, UKP_LIVE_PAGE, READ_EXEC, 0);
 	return done;
 }
 

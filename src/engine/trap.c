@@ -25,12 +25,14 @@ static int resume(const struct ukp_ctl *ctl, const struct ukp_ucontext *uc)
 	return ukp_resume_direct(ctl, uc) ? UKP_RESUME_DIRECT : UKP_RESUME_SIGRETURN;
 }
 
-static int no_site(struct ukp_ctl *ctl, int sig, struct ukp_siginfo *info, struct ukp_ucontext *uc)
+/* was_read: that the text there can be read is known. */
+static int no_site(struct ukp_ctl *ctl, int sig, struct ukp_siginfo *info, struct ukp_ucontext *uc,
+                   bool was_read)
 {
 	uint8_t now;
 
 	/* The probe went away between the trap and us: the instruction is back. */
-	if (info->si_code == UKP_SI_KERNEL && !ukp_faults_are_fatal(uc) &&
+	if (info->si_code == UKP_SI_KERNEL && (was_read || !ukp_faults_are_fatal(uc)) &&
 	    !ukp_arch_copy(&now, (void *)(uc->ip - 1), 1) && now != 0xcc) {
 		uc->ip--;
 		return resume(ctl, uc);
@@ -44,13 +46,15 @@ int ukp_trap(int sig, struct ukp_siginfo *info, struct ukp_ucontext *uc)
 	struct ukp_site *site = NULL;
 	struct pt_regs regs;
 	struct ukp_hit hit;
+	bool live;
 
 	if (info->si_code == UKP_SI_KERNEL)
 		site = ukp_site_find(ctl, uc->ip - 1);
-	if (site && (site->flags & UKP_SITE_LIVE))
+	live = site && (site->flags & UKP_SITE_LIVE);
+	if (live)
 		site = ukp_live_find(ctl, site->addr, uc);
 	if (!site)
-		return no_site(ctl, sig, info, uc);
+		return no_site(ctl, sig, info, uc, live);
 
 	ukp_regs_from_uc(&regs, uc);
 	hit.ctl = ctl;

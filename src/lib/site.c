@@ -108,7 +108,6 @@ static int write_slot(struct lib_site *s, bool post, struct ukp_site *us, struct
 {
 	uint8_t code[UKP_INSN_MAX], out[UKP_SLOT_SIZE];
 	struct plan_request req = { .code = code, .addr = s->addr };
-	const struct sym_map *m;
 	enum plan_refusal why;
 	int ret;
 
@@ -125,8 +124,7 @@ static int write_slot(struct lib_site *s, bool post, struct ukp_site *us, struct
 		return err_set(err, ret, "no copy of the instruction at %#lx: %s", s->addr,
 		               why ? plan_reason(why) : strerror(-ret));
 	}
-	m = s->live ? sym_map_find(own_sym_last(), s->addr) : NULL;
-	us->flags |= (s->live ? UKP_SITE_LIVE : 0) | (m && m->w ? UKP_SITE_WRITABLE : 0);
+	us->flags |= s->live ? UKP_SITE_LIVE : 0;
 	plan_decode(us->orig, us->len, s->addr, &s->insn);
 	__atomic_store_n(site_of_slot(req.slot), s, __ATOMIC_RELEASE);
 	return 0;

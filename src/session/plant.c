@@ -51,12 +51,9 @@ static int write_slot(struct target *t, struct site *s, struct err *err)
 	           : 0;
 }
 
-uint8_t site_flags(const struct target *t, const struct site *s)
+uint8_t site_flags(const struct site *s)
 {
-	const struct sym_map *m = s->live ? sym_map_find(t->sym, s->addr) : NULL;
-
-	return (s->jump_only ? UKP_SITE_JUMP_ONLY : 0) | (s->live ? UKP_SITE_LIVE : 0) |
-	       (m && m->w ? UKP_SITE_WRITABLE : 0);
+	return (s->jump_only ? UKP_SITE_JUMP_ONLY : 0) | (s->live ? UKP_SITE_LIVE : 0);
 }
 
 static int new_site(struct target *t, const struct probe *p, struct site **ret_s, struct err *err)
@@ -78,7 +75,7 @@ static int new_site(struct target *t, const struct probe *p, struct site **ret_s
 		free(s);
 		return ret;
 	}
-	s->plan.flags |= site_flags(t, s);
+	s->plan.flags |= site_flags(s);
 	memcpy(target_at(t, s->off), &s->plan, sizeof(s->plan));
 	sites_add(t, s);
 	*ret_s = s;

@@ -383,7 +383,7 @@ int probe_link(struct target *t, struct site *s, struct probe *p, struct err *er
 void probe_unlink(struct target *t, struct probe *p);
 bool site_wanted(const struct site *s);
 /* UKP_SITE_* of what is known of it before it is planned. */
-uint8_t site_flags(const struct target *t, const struct site *s);
+uint8_t site_flags(const struct site *s);
 /* Why a definition can't have a place that jump_only speaks of, or NULL; ret: of returns. */
 const char *jump_only_refusal(const struct target *t, const struct lang_def *def, bool ret,
                               const char *jump_only);

@@ -47,7 +47,6 @@ enum {
 	UKP_SITE_INTERNAL = 8,   /* planted for ourselves, listed by nobody */
 	UKP_SITE_JUMP_ONLY = 16, /* never a breakpoint: one there is not ours */
 	UKP_SITE_LIVE = 32,      /* its text is its program's to rewrite, see live.h */
-	UKP_SITE_WRITABLE = 64,  /* and could be written as it was planted */
 };
 
 struct ukp_site {

@@ -2,7 +2,10 @@
 /* Probes in code that the program makes, and makes again (UKP_ANY_TEXT). */
 #include "scenario.h"
 
+#include <pthread.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #define PAGE 4096
 
@@ -129,6 +132,54 @@ static void what_is_patched_runs_as_it_is(void **state)
 	}
 }
 
+/* No file can be opened any more, or can be again. */
+static void set_files(bool any)
+{
+	static struct rlimit normal;
+	struct rlimit none;
+
+	if (!any)
+		assert_false(getrlimit(RLIMIT_NOFILE, &normal));
+	none = (struct rlimit){ 0, normal.rlim_max };
+	assert_false(setrlimit(RLIMIT_NOFILE, any ? &normal : &none));
+}
+
+/* The thread blocks what a fault would raise; the page's protection is not what it was. */
+static void what_is_patched_runs_where_no_fault_may_be(void **state)
+{
+	const int rx = PROT_READ | PROT_EXEC, rwx = rx | PROT_WRITE;
+	const int prots[][2] = { { rx, rx }, { rwx, rwx }, { rx, rwx }, { rwx, rx } };
+
+	for (size_t i = 0; i < 8; i++) {
+		uint8_t *p = page(prots[i / 2][0], MAP_PRIVATE), seven = 7;
+		struct kprobe kp = { .addr = p + MOV, .pre_handler = pre, .flags = UKP_ANY_TEXT };
+		sigset_t faults, old, now;
+
+		sigemptyset(&faults);
+		sigaddset(&faults, SIGSEGV);
+		sigaddset(&faults, SIGBUS);
+		hits = 0;
+		register_ok(register_kprobe(&kp));
+		rewrite(p, prots[i / 2][1], OPERAND, &seven, 1);
+		if (i % 2)
+			set_files(false);
+		pthread_sigmask(SIG_BLOCK, &faults, &old);
+		assert_int_equal(call(p, 1), 8);
+		pthread_sigmask(SIG_SETMASK, &old, &now);
+		if (i % 2)
+			set_files(true);
+		assert_true(sigismember(&now, SIGSEGV) && sigismember(&now, SIGBUS));
+		assert_int_equal(hits, 0);
+		assert_int_equal(p[MOV], 0xb8);
+		/* As the program has made it. */
+		if (prots[i / 2][1] & PROT_WRITE)
+			p[OPERAND] = 9;
+		assert_int_equal(call(p, 1), prots[i / 2][1] & PROT_WRITE ? 10 : 8);
+		unregister_kprobe(&kp);
+		munmap(p, PAGE);
+	}
+}
+
 static void what_is_rewritten_or_unmapped_is_left_alone(void **state)
 {
 	const int prot = PROT_READ | PROT_WRITE | PROT_EXEC;
@@ -168,6 +219,7 @@ int main(void)
 		cmocka_unit_test(it_has_to_be_asked_for),
 		cmocka_unit_test(hits_and_post_handlers_are_as_elsewhere),
 		cmocka_unit_test(what_is_patched_runs_as_it_is),
+		cmocka_unit_test(what_is_patched_runs_where_no_fault_may_be),
 		cmocka_unit_test(what_is_rewritten_or_unmapped_is_left_alone),
 	};
 
