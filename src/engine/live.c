@@ -42,18 +42,17 @@ static bool read_text(const struct ukp_ctl *ctl, const struct ukp_site *s, uint8
 	return true;
 }
 
-/* At once, where the page can be written; that it can't has to be ours to see. */
-static bool put(const struct ukp_site *s, bool fatal)
+bool ukp_live_put(uint64_t addr, uint8_t old_byte, uint8_t new_byte, bool fatal)
 {
 	const uint64_t faults = 1ull << (UKP_SIGSEGV - 1) | 1ull << (UKP_SIGBUS - 1);
-	uint64_t old;
+	uint64_t mask;
 	bool done;
 
 	if (fatal)
-		ukp_arch_syscall(NR_rt_sigprocmask, HOW_UNBLOCK, (long)&faults, (long)&old, 8);
-	done = ukp_arch_put((uint8_t *)s->addr, 0xcc, s->orig[0]);
+		ukp_arch_syscall(NR_rt_sigprocmask, HOW_UNBLOCK, (long)&faults, (long)&mask, 8);
+	done = ukp_arch_put((uint8_t *)addr, old_byte, new_byte);
 	if (fatal)
-		ukp_arch_syscall(NR_rt_sigprocmask, HOW_SETMASK, (long)&old, 0, 8);
+		ukp_arch_syscall(NR_rt_sigprocmask, HOW_SETMASK, (long)&mask, 0, 8);
 	return done;
 }
 
@@ -74,11 +73,11 @@ static bool put_back(const struct ukp_site *s, bool fatal)
 	const long page = (long)(s->addr & ~(uint64_t)(UKP_LIVE_PAGE - 1));
 	bool done;
 
-	if (put(s, fatal) || put_by_file(s))
+	if (ukp_live_put(s->addr, 0xcc, s->orig[0], fatal) || put_by_file(s))
 		return true;
 	if (ukp_arch_syscall(NR_mprotect, page, UKP_LIVE_PAGE, READ_WRITE_EXEC, 0))
 		return false;
-	done = put(s, fatal);
+	done = ukp_live_put(s->addr, 0xcc, s->orig[0], fatal);
 	ukp_arch_syscall(NR_mprotect, page, UKP_LIVE_PAGE, READ_EXEC, 0);
 	return done;
 }

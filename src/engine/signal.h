@@ -89,6 +89,12 @@ bool ukp_faults_are_fatal(const struct ukp_ucontext *uc);
 struct ukp_site *ukp_live_find(const struct ukp_ctl *ctl, uint64_t addr,
                                const struct ukp_ucontext *uc);
 
+/*
+ * A byte of such text from old to new, at once, if it is old; false: the page can't be
+ * written.  fatal: this thread may block the signals by which that is seen.
+ */
+bool ukp_live_put(uint64_t addr, uint8_t old_byte, uint8_t new_byte, bool fatal);
+
 /* Whether this frame may be left without rt_sigreturn. */
 bool ukp_resume_direct(const struct ukp_ctl *ctl, const struct ukp_ucontext *uc);
 

@@ -182,7 +182,8 @@ int own_live_check(const struct kprobe *p, struct sym_proc *sym, uint64_t addr, 
 extern const struct place_live own_live_text;
 /* Is s's code what it was made for? */
 bool own_live_is_current(const struct lib_site *s);
-/* The breakpoint out, if it is ours still; and its probes will never come again. */
+/* The breakpoint in, if it is; out, if it is ours still; and its probes will never come again. */
+int own_live_arm(struct lib_site *s, struct err *err);
 int own_live_disarm(struct lib_site *s);
 void own_live_forget(struct lib_site *s);
 

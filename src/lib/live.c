@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "engine/signal.h"
 #include "lib/jump.h"
 #include "lib/lib.h"
 #include "wire/live.h"
@@ -64,12 +65,43 @@ bool own_live_is_current(const struct lib_site *s)
 	       !memcmp(now, s->site->orig, s->site->len);
 }
 
+/*
+ * In one with the look at what is there, for the program may be writing: where it can,
+ * and else nobody does.
+ */
+static int swap(uint64_t addr, uint8_t old, uint8_t new)
+{
+	uint8_t now;
+	int ret;
+
+	if (ukp_live_put(addr, old, new, true))
+		return 0;
+	ret = own_read(addr, &now, 1);
+	return ret || now != old ? ret : own_write(addr, new);
+}
+
+int own_live_arm(struct lib_site *s, struct err *err)
+{
+	const uint8_t first = s->site->orig[0];
+	int ret = own_live_is_current(s) ? swap(s->addr, first, 0xcc) : -EINVAL;
+
+	if (!ret && judge(s) != UKP_LIVE_OURS) {
+		swap(s->addr, 0xcc, first);
+		ret = -EINVAL;
+	}
+	if (ret)
+		return err_set(err, ret, "the code at %#lx is not what it was: left alone",
+		               s->addr);
+	s->armed = true;
+	return 0;
+}
+
 int own_live_disarm(struct lib_site *s)
 {
 	int ret = 0;
 
 	if (s->armed && judge(s) != UKP_LIVE_GONE)
-		ret = own_write(s->addr, s->site->orig[0]);
+		ret = swap(s->addr, 0xcc, s->site->orig[0]);
 	s->armed = false;
 	return ret;
 }

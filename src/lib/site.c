@@ -361,11 +361,8 @@ static int set_breakpoint(struct lib_site *s, bool want, struct err *err)
 	unsigned char now, int3 = 0xcc, first = s->site->orig[0];
 	int ret;
 
-	if (s->live && !want)
-		return own_live_disarm(s);
-	if (s->live && !own_live_is_current(s))
-		return err_set(err, -EINVAL, "the code at %#lx is not what it was: left alone",
-		               s->addr);
+	if (s->live)
+		return want ? own_live_arm(s, err) : own_live_disarm(s);
 	ret = own_read(s->addr, &now, 1);
 	/* It went with its module, or somebody wrote over it. */
 	if (!want && (ret || now != int3))

@@ -213,6 +213,47 @@ static void what_is_rewritten_or_unmapped_is_left_alone(void **state)
 	text_is_as_in_the_file();
 }
 
+static uint8_t *churned;
+static bool churning;
+
+/* Writes one and the other, for ever; each must be what it has written when it calls it. */
+static void *churn(void *arg)
+{
+	long wrong = 0;
+
+	for (int i = 0; __atomic_load_n(&churning, __ATOMIC_RELAXED); i++) {
+		memcpy(churned, i % 2 ? anew : code, sizeof(code));
+		for (int k = 0; k < 20; k++)
+			wrong += call(churned, i) != i + (i % 2 ? 9 : 5);
+	}
+	return (void *)wrong;
+}
+
+static void what_is_being_rewritten_is_not_hit_by_a_change_of_ours(void **state)
+{
+	unsigned int planted = 0;
+	pthread_t t;
+	void *wrong;
+
+	hits = 0;
+	churned = page(PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE);
+	churning = true;
+	assert_int_equal(pthread_create(&t, NULL, churn, NULL), 0);
+	for (int i = 0; i < 200; i++) {
+		struct kprobe kp = { .addr = churned, .pre_handler = pre, .flags = UKP_ANY_TEXT };
+
+		if (register_kprobe(&kp))
+			continue;
+		planted++;
+		unregister_kprobe(&kp);
+	}
+	__atomic_store_n(&churning, false, __ATOMIC_RELAXED);
+	pthread_join(t, &wrong);
+	assert_null(wrong);
+	assert_true(planted && hits);
+	munmap(churned, PAGE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -221,6 +262,7 @@ int main(void)
 		cmocka_unit_test(what_is_patched_runs_as_it_is),
 		cmocka_unit_test(what_is_patched_runs_where_no_fault_may_be),
 		cmocka_unit_test(what_is_rewritten_or_unmapped_is_left_alone),
+		cmocka_unit_test(what_is_being_rewritten_is_not_hit_by_a_change_of_ours),
 	};
 
 	return run_in_both_forms(tests);
