@@ -128,6 +128,13 @@ void ukp_session_set_strict(struct ukp_session *s, bool strict);
 void ukp_session_set_any_text(struct ukp_session *s, bool any);
 const char *ukp_session_refused(struct ukp_session *s);
 /*
+ * Before definitions are added: processes that the target forks from now on, and that
+ * these fork, hit and record as its threads do, from their first instruction to their
+ * end or execve().  They have the probes that were in at their fork.  Returns are
+ * followed by UKP_RET_SLOT alone.  A record's tid says whose it is.
+ */
+void ukp_session_set_follow(struct ukp_session *s, bool follow);
+/*
  * What catches the returns of functions, of definitions that are added from now
  * on.  AUTO: what is best for each function.  One that can't be right for a
  * function refuses it.  ukp_list() says which each probe has, and why.

@@ -25,7 +25,7 @@
 enum {
 	UKP_HIT_NOREAD = 1,  /* a fault here would kill: treat every read as one */
 	UKP_HIT_UNWOUND = 2, /* at returns: it won't come, account for it */
-	UKP_HIT_CHILD = 4,   /* in a forked child: only what must always run */
+	UKP_HIT_CHILD = 4,   /* in a forked child: only what must run there */
 	UKP_HIT_JUMP = 8,    /* from a detour: nobody has saved vector state */
 	UKP_HIT_FRAMES = 16, /* its call is followed by exit sites */
 	UKP_HIT_SLOT = 32,   /* its stub is put into the frame, and not called from */
@@ -61,6 +61,15 @@ struct ukp_site *ukp_site_find(const struct ukp_ctl *ctl, uint64_t addr);
 int ukp_detour_hit(struct pt_regs *regs, struct ukp_site *site);
 /* The same at a function's entry, where negative is: call it in place. */
 int ukp_detour_entry(struct pt_regs *regs, struct ukp_site *site);
+/* Does an action with these flags run in this forked child? */
+static inline bool ukp_hit_in_child(const struct ukp_ctl *ctl, uint32_t flags)
+{
+	/* A channel that came later is not in its memory. */
+	return (flags & UKP_ACTION_ALWAYS) ||
+	       ((flags & UKP_ACTION_FOLLOW) &&
+	        flags >> UKP_ACTION_CHANS_SHIFT <= ((struct ukp_priv *)ctl->priv)->chans);
+}
+
 /* Run a site's actions, newest first. */
 static inline int ukp_hit_run(struct ukp_hit *hit)
 {
@@ -73,7 +82,7 @@ static inline int ukp_hit_run(struct ukp_hit *hit)
 		int flow = 0;
 
 		hit->action = a;
-		if (!(hit->flags & UKP_HIT_CHILD) || (a->flags & UKP_ACTION_ALWAYS))
+		if (!(hit->flags & UKP_HIT_CHILD) || ukp_hit_in_child(hit->ctl, a->flags))
 			flow = ((ukp_action_fn)a->fn)(hit, a->ctx);
 		if (flow)
 			return flow;
@@ -86,6 +95,24 @@ static inline int ukp_hit_run(struct ukp_hit *hit)
 static inline bool ukp_hit_alive(const struct ukp_ctl *ctl)
 {
 	return __atomic_load_n(&((struct ukp_priv *)ctl->priv)->alive, __ATOMIC_RELAXED) != 0;
+}
+
+/*
+ * What tells this process from those that it was forked from and that it forks: 0 in the
+ * one that was attached to.  Others may be the same by chance, one in some thousands.
+ */
+static inline uint32_t ukp_hit_process(const struct ukp_ctl *ctl)
+{
+	struct ukp_priv *priv = (struct ukp_priv *)ctl->priv;
+	uint64_t mine = 0, made;
+
+	if (ukp_hit_alive(ctl))
+		return 0;
+	made = ukp_arch_clock() % UKP_INST_PROCESS + 1;
+	if (__atomic_compare_exchange_n(&priv->child, &mine, made, false, __ATOMIC_RELAXED,
+	                                __ATOMIC_RELAXED))
+		return (uint32_t)made;
+	return (uint32_t)mine;
 }
 
 static inline struct ukp_sigaction *ukp_old_action(const struct ukp_ctl *ctl, int sig)

@@ -81,7 +81,7 @@ struct ukp_instance *ukp_rethook_get(struct ukp_hit *hit, ukp_action_fn fn, uint
 	inst->func = hit->site ? hit->site->addr : 0;
 	inst->tsc = hit->tsc;
 	inst->thread = hit->flags & UKP_HIT_NOREAD ? 0 : ukp_arch_thread();
-	inst->flags = hit->flags;
+	inst->flags = hit->flags | ukp_hit_process(hit->ctl) << UKP_INST_PROCESS_SHIFT;
 	inst->chain = 0;
 	return inst;
 }
@@ -161,10 +161,14 @@ void ukp_rethook_put(struct ukp_ctl *ctl, struct ukp_instance *inst)
 	put(ctl, inst, ukp_arch_cpu(ctl));
 }
 
-/* Run and free the whole frame's records: the chain, newest first, then the owner. */
-static void finish(struct ukp_hit *hit, struct ukp_instance *owner, bool run)
+/*
+ * Run and free the whole frame's records: the chain, newest first, then the owner.
+ * Those that began before this process was forked are its parent's.
+ */
+static void finish(struct ukp_hit *hit, struct ukp_instance *owner)
 {
 	struct ukp_instance *all = instances(hit->ctl), *inst;
+	const uint32_t process = ukp_hit_process(hit->ctl);
 	uint32_t next = owner->chain;
 
 	do {
@@ -174,7 +178,7 @@ static void finish(struct ukp_hit *hit, struct ukp_instance *owner, bool run)
 		/* The thread may be stopped behind it, and looked at. */
 		set_flags(inst, inst->flags | UKP_INST_RETURNING);
 		hit->flags = (hit->flags & UKP_HIT_UNWOUND) | (inst->flags & UKP_HIT_NOREAD);
-		if (run)
+		if ((inst->flags >> UKP_INST_PROCESS_SHIFT & UKP_INST_PROCESS) == process)
 			((ukp_action_fn)inst->fn)(hit, inst->ctx);
 		put(hit->ctl, inst, hit->cpu);
 	} while (inst != owner);
@@ -211,7 +215,7 @@ bool ukp_return(struct pt_regs *regs, uint64_t pushed)
 	regs->ip = owner->ret_addr;
 	hit.cpu = ukp_arch_cpu(ctl);
 	called = owner->flags & UKP_INST_CALLED;
-	finish(&hit, owner, ukp_hit_alive(ctl));
+	finish(&hit, owner);
 	return called;
 }
 
@@ -256,7 +260,7 @@ void ukp_rethook_flush(struct ukp_hit *hit, uint64_t from, uint64_t to, uint64_t
 		if (state == CALL_LIVE)
 			*(volatile uint64_t *)inst->frame = inst->ret_addr;
 		drop.flags = UKP_HIT_UNWOUND;
-		finish(&drop, inst, !(hit->flags & UKP_HIT_CHILD));
+		finish(&drop, inst);
 	}
 }
 

@@ -14,6 +14,8 @@
 	"      --max-overhead PERCENT\n"                                                       \
 	"                      take out what is hit too often for this share of the target's " \
 	"time\n"
+#define FOLLOW \
+	"  -f, --follow        also in processes that it forks, until they execute a program\n"
 #define ANY_TEXT                                                                                \
 	"      --any-text      also code that has no file or differs from it, as a JIT makes\n" \
 	"                      it: one place by its address\n"
@@ -23,9 +25,9 @@
 	"                      address is replaced), or auto, which chooses\n"
 
 static const char trace_usage[] =
-	"usage: ukprobe trace [-n COUNT] [--for SECONDS] [--ret=HOW] [--strict]\n"
+	"usage: ukprobe trace [-f] [-n COUNT] [--for SECONDS] [--ret=HOW] [--strict]\n"
 	"                     [--any-text] [--max-overhead PERCENT] [-o FILE] -p PID DEF...\n"
-	"       ukprobe trace [-n COUNT] [--for SECONDS] [--ret=HOW] [--strict]\n"
+	"       ukprobe trace [-f] [-n COUNT] [--for SECONDS] [--ret=HOW] [--strict]\n"
 	"                     [--any-text] [--max-overhead PERCENT] [-o FILE] [DEF...]\n"
 	"                     -- CMD [ARG...]\n"
 	"\n"
@@ -37,7 +39,7 @@ static const char trace_usage[] =
 	"                      f[MAXACTIVE][:[GRP/]EVENT] [MOD:]GLOB[%return] [ARGS]\n"
 	"                                                               at many functions\n"
 	"                      one word of the shell: put it in single quotes; see ukprobes(7)\n"
-	"  -- CMD [ARG...]     start a command, with the probes in before main\n" PID
+	"  -- CMD [ARG...]     start a command, with the probes in before main\n" PID FOLLOW
 	"  -n, --count COUNT   end after COUNT lines\n"
 	"      --for SECONDS   end after a time, fractions allowed\n" RET BUDGET
 	"      --strict        refuse a definition if one of its places can't be probed\n" ANY_TEXT
@@ -45,10 +47,10 @@ static const char trace_usage[] =
 	"  ukprobe trace -p 1234 'r:get lookupKey ret=$retval ns=$duration'\n";
 
 static const char latency_usage[] =
-	"usage: ukprobe latency [--for SECONDS] [--ret=HOW] [--max-overhead PERCENT] [--json]\n"
-	"                       [-o FILE] -p PID FUNC[=KIND]...\n"
-	"       ukprobe latency [--for SECONDS] [--ret=HOW] [--max-overhead PERCENT] [--json]\n"
-	"                       [-o FILE] FUNC[=KIND]... -- CMD [ARG...]\n"
+	"usage: ukprobe latency [-f] [--for SECONDS] [--ret=HOW] [--max-overhead PERCENT]\n"
+	"                       [--json] [-o FILE] -p PID FUNC[=KIND]...\n"
+	"       ukprobe latency [-f] [--for SECONDS] [--ret=HOW] [--max-overhead PERCENT]\n"
+	"                       [--json] [-o FILE] FUNC[=KIND]... -- CMD [ARG...]\n"
 	"\n"
 	"Times functions, inside the target: how often, how long, how many errors.\n"
 	"\n"
@@ -56,24 +58,24 @@ static const char latency_usage[] =
 	"                        ptr   NULL, or a pointer in the range of ERR_PTR\n"
 	"                        s32   a negative int     s64   a negative long\n"
 	"                        none  nothing            (none given) an int in -4095..-1\n"
-	"  -- CMD [ARG...]     start a command, with the probes in before main\n" PID
+	"  -- CMD [ARG...]     start a command, with the probes in before main\n" PID FOLLOW
 	"      --for SECONDS   end after a time, fractions allowed\n" RET BUDGET
 	"      --json          one JSON object instead of the table\n"
 	"  -o, --output FILE   result to FILE instead of standard output\n" HELP "\n"
 	"  ukprobe latency -p 1234 --for 10 processCommand lookupKey=ptr\n";
 
 static const char stat_usage[] =
-	"usage: ukprobe stat [--for SECONDS] [--ret=HOW] [--strict] [--max-overhead PERCENT]\n"
-	"                    [--any-text] [--json] [-o FILE] -p PID DEF...\n"
-	"       ukprobe stat [--for SECONDS] [--ret=HOW] [--strict] [--max-overhead PERCENT]\n"
-	"                    [--any-text] [--json] [-o FILE] DEF... -- CMD [ARG...]\n"
+	"usage: ukprobe stat [-f] [--for SECONDS] [--ret=HOW] [--strict] [--any-text]\n"
+	"                    [--max-overhead PERCENT] [--json] [-o FILE] -p PID DEF...\n"
+	"       ukprobe stat [-f] [--for SECONDS] [--ret=HOW] [--strict] [--any-text]\n"
+	"                    [--max-overhead PERCENT] [--json] [-o FILE] DEF... -- CMD [ARG...]\n"
 	"\n"
 	"Counts hits by place, inside the target, and prints a table in the end, most hit first.\n"
 	"\n"
 	"  DEF                 p PLACE             one place; with [MOD:]GLOB+* each instruction:\n"
 	"                                          what was executed of functions\n"
 	"                      f [MOD:]GLOB        all functions that match; MOD:* a whole file\n"
-	"  -- CMD [ARG...]     start a command, with the probes in before main\n" PID
+	"  -- CMD [ARG...]     start a command, with the probes in before main\n" PID FOLLOW
 	"      --for SECONDS   end after a time, fractions allowed\n" RET BUDGET
 	"      --strict        refuse a definition if one of its places can't be probed\n" ANY_TEXT
 	"      --json          one JSON object instead of the table, with places never hit\n"
@@ -123,14 +125,15 @@ static const char doctor_usage[] =
 const struct command commands[] = {
 	{ "trace", "print a line for each hit of a probe",
 	  TAKES_PID | TAKES_CMD | TAKES_FOR | TAKES_COUNT | TAKES_OUTPUT | TAKES_RET |
-	          TAKES_STRICT | TAKES_BUDGET | TAKES_ANY_TEXT,
+	          TAKES_STRICT | TAKES_BUDGET | TAKES_ANY_TEXT | TAKES_FOLLOW,
 	  1, UINT_MAX, "a definition", trace_usage, cmd_trace },
 	{ "latency", "time functions: histogram, percentiles, errors",
-	  TAKES_PID | TAKES_CMD | TAKES_FOR | TAKES_JSON | TAKES_OUTPUT | TAKES_RET | TAKES_BUDGET,
+	  TAKES_PID | TAKES_CMD | TAKES_FOR | TAKES_JSON | TAKES_OUTPUT | TAKES_RET | TAKES_BUDGET |
+	          TAKES_FOLLOW,
 	  1, UINT_MAX, "a function", latency_usage, cmd_latency },
 	{ "stat", "count hits by place",
 	  TAKES_PID | TAKES_CMD | TAKES_FOR | TAKES_JSON | TAKES_OUTPUT | TAKES_RET | TAKES_STRICT |
-	          TAKES_BUDGET | TAKES_ANY_TEXT,
+	          TAKES_BUDGET | TAKES_ANY_TEXT | TAKES_FOLLOW,
 	  1, UINT_MAX, "a definition", stat_usage, cmd_stat },
 	{ "list", "list the probes in a process", TAKES_PID | NEEDS_PID, 0, 0, "", list_usage,
 	  cmd_list },

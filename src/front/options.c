@@ -34,6 +34,7 @@ static const struct {
 	{ { "strict", no_argument, NULL, OPT_STRICT }, TAKES_STRICT },
 	{ { "ret", required_argument, NULL, OPT_RET }, TAKES_RET },
 	{ { "max-overhead", required_argument, NULL, OPT_BUDGET }, TAKES_BUDGET },
+	{ { "follow", no_argument, NULL, 'f' }, TAKES_FOLLOW },
 	{ { "any-text", no_argument, NULL, OPT_ANY_TEXT }, TAKES_ANY_TEXT },
 };
 #define NR_ALL (sizeof(all) / sizeof(all[0]))
@@ -161,6 +162,9 @@ static int set_option(struct options *o, int c, const char *arg, struct why *w)
 	case OPT_STRICT:
 		o->strict = true;
 		return 0;
+	case 'f':
+		o->follow = true;
+		return 0;
 	case OPT_ANY_TEXT:
 		o->any_text = true;
 		return 0;
@@ -228,6 +232,14 @@ static int check_target(const struct options *o, struct why *w)
 	return 0;
 }
 
+/* Its time is measured against one process's, and its hits would be all of them. */
+static int check_follow(const struct options *o, struct why *w)
+{
+	if (o->follow && o->budget > 0)
+		return refuse(w, "--follow and --max-overhead exclude each other");
+	return 0;
+}
+
 static int check_words(const struct options *o, struct why *w)
 {
 	const struct command *c = w->c;
@@ -276,5 +288,7 @@ int options_parse(struct options *o, const struct command *c, int argc, char **a
 	o->words = &argv[optind];
 	o->nr_words = (unsigned int)(argc - optind);
 	ret = check_target(o, &w);
+	if (!ret)
+		ret = check_follow(o, &w);
 	return ret ? ret : check_words(o, &w);
 }

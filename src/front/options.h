@@ -22,6 +22,7 @@ enum {
 	TAKES_RET = 1 << 8,
 	TAKES_BUDGET = 1 << 9,
 	TAKES_ANY_TEXT = 1 << 10,
+	TAKES_FOLLOW = 1 << 11,
 };
 
 struct options {
@@ -32,6 +33,7 @@ struct options {
 	const char *output; /* NULL: standard output */
 	double budget;      /* share of the target's time; 0: none */
 	bool json;
+	bool follow;   /* forked children, too */
 	bool any_text; /* also code that its program may rewrite */
 	bool strict;   /* refuse a definition of which one place is refused */
 	uint8_t ret;   /* enum ukp_ret */

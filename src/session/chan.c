@@ -45,6 +45,19 @@ static void lay_out(struct ukp_chan *c)
 	c->size = c->off_rings + c->nr_rings * c->ring_stride;
 }
 
+/* Children that are forked from now on have it, and know that they do. */
+static void count_chan(struct chan *c)
+{
+	struct target *t = c->target;
+	const uint64_t n = t->chans_mapped + 1;
+
+	if (n >= 1u << (32 - UKP_ACTION_CHANS_SHIFT) ||
+	    inject_write(t->inject, t->own.priv + offsetof(struct ukp_priv, chans), &n, sizeof(n)))
+		return;
+	t->chans_mapped = n;
+	c->born = (uint32_t)n;
+}
+
 static int map_chan(struct chan *c, struct err *err)
 {
 	struct target *t = c->target;
@@ -54,7 +67,10 @@ static int map_chan(struct chan *c, struct err *err)
 	if (c->fd < 0)
 		return c->fd;
 	c->addr = target_map_fd(t, c->size, (int)remote, UKP_MAP_CHAN, c->number, err);
-	return c->addr ? 0 : err->code;
+	if (!c->addr)
+		return err->code;
+	count_chan(c);
+	return 0;
 }
 
 /* Nothing leads to it yet, so the target runs. */

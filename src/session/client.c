@@ -227,7 +227,7 @@ int client_add(struct ukp_session *s, uint32_t type, const char *text, unsigned 
 	if (!r)
 		return session_fail(s, -ENOMEM, "out of memory");
 	flags = (s->strict ? PROTO_STRICT : 0) | (s->any_text ? PROTO_ANY_TEXT : 0) |
-	        (uint32_t)s->ret << PROTO_RET_SHIFT;
+	        (s->follow ? PROTO_FOLLOW : 0) | (uint32_t)s->ret << PROTO_RET_SHIFT;
 	ret = client_request(s, type, flags, text, r, NULL);
 	if (ret < 0 && ret != -EPIPE && r->column >= 0 && r->column < LANG_LINE_MAX)
 		add_caret(s, text, r->column);
@@ -288,6 +288,7 @@ int ukp_session_stop(struct ukp_session *s)
 	int ret = simple(s, PROTO_STOP, 0);
 	size_t used = strlen(s->error);
 
+	s->stopped = true;
 	/* Closing tries again, but has nobody to tell. */
 	if (ret && ret != -EPIPE && ret != -ESRCH)
 		snprintf(s->error + used, sizeof(s->error) - used,

@@ -36,6 +36,8 @@ uint64_t clock_now(void); /* ticks */
 
 struct threads;
 int threads_open(struct threads **ret, pid_t pid);
+/* Names of its children's threads as well. */
+void threads_set_family(struct threads *t, bool family);
 void threads_close(struct threads *t);
 /* By the id that the target's own namespace has; tid is set to ours (0: unknown). */
 const char *threads_name(struct threads *t, uint32_t ns_tid, pid_t *tid);
@@ -78,6 +80,8 @@ struct ukp_session {
 	char symbol[512];
 	bool strict;
 	bool any_text;
+	bool follow;
+	bool stopped;
 	enum ukp_ret ret;
 	char hazard[sizeof(((struct proto_open *)0)->hazard)];
 	char refused[PROTO_DATA];

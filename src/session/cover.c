@@ -230,7 +230,8 @@ bool cover_form(struct target *t, struct draft *f)
 		for (p = f->site[i]->probes; p; p = p->next) {
 			f->saves |= reads(p);
 			f->call |= i == 0 && follows(p);
-			if (p->kind != PROBE_COUNT || !p->enabled || p->next ||
+			/* That form looks no further than whether it is in a child. */
+			if (p->kind != PROBE_COUNT || p->chan->follow || !p->enabled || p->next ||
 			    p != f->site[i]->probes)
 				f->count = false;
 		}

@@ -16,6 +16,8 @@ static const char no_jumps[] = "optimization is off";
 static const char copied[] = "the program has coroutines that copy their stacks";
 static const char no_exits[] = "the exits of its module's functions could not be found";
 static const char no_room[] = "there is no room for its exit sites";
+static const char followed[] = "forked children are followed by replaced return addresses alone: "
+			       "--ret=slot";
 static const char behind[] = "a call may pass its start more than once";
 
 /* At one module after the other. */
@@ -359,10 +361,16 @@ static const char *decide_call(struct look *l, struct probe *p, const char *stay
 const char *exits_decide(struct target *t, struct probe *p, const char *stays)
 {
 	struct look l = { .t = t };
+	const struct chan *c = p->head ? p->head->chan : p->chan;
 	const char *why;
 
 	p->func = p->addr;
 	p->by = PLAN_BY_SLOT;
+	/* A child has the exit sites that were there when it was forked, if at all. */
+	if (c->follow && p->want != PLAN_BY_SLOT && p->want != PLAN_BY_NONE)
+		return followed;
+	if (c->follow)
+		p->want = PLAN_BY_SLOT;
 	if (p->want == PLAN_BY_CALL)
 		return decide_call(&l, p, stays);
 	if (p->want == PLAN_BY_EXIT || (stays && p->want != PLAN_BY_SLOT)) {

@@ -16,6 +16,12 @@ void ukp_session_set_any_text(struct ukp_session *s, bool any)
 	s->any_text = any;
 }
 
+void ukp_session_set_follow(struct ukp_session *s, bool follow)
+{
+	s->follow = follow;
+	threads_set_family(s->threads, follow);
+}
+
 void ukp_session_set_ret(struct ukp_session *s, enum ukp_ret how)
 {
 	_Static_assert((int)UKP_RET_EXIT == PLAN_BY_EXIT && (int)UKP_RET_CALL == PLAN_BY_CALL &&

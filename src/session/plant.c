@@ -245,6 +245,8 @@ int probe_link(struct target *t, struct site *s, struct probe *p, struct err *er
 	           : p->frames               ? UKP_ACTION_EXITS | UKP_ACTION_FRAMES
 	           : p->want == PLAN_BY_SLOT ? UKP_ACTION_SLOT
 	                                     : 0;
+	if (p->chan && p->chan->follow && p->chan->born)
+		a->flags |= UKP_ACTION_FOLLOW | p->chan->born << UKP_ACTION_CHANS_SHIFT;
 	a->next = s->probes ? s->probes->action_off : 0;
 	__atomic_store_n(&shared->action, p->action_off, __ATOMIC_RELEASE);
 	p->next = s->probes;

@@ -40,6 +40,7 @@ enum {
 	PROTO_STRICT = 1,    /* no place may be refused, from now on */
 	PROTO_RET_SHIFT = 1, /* of returns: enum plan_mechanism, NONE for the best one */
 	PROTO_ANY_TEXT = 8,  /* also text that the program may rewrite */
+	PROTO_FOLLOW = 16,   /* in forked children, too; from now on */
 };
 
 struct proto_request {

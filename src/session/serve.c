@@ -110,6 +110,7 @@ static int serve_add(struct client *c, const struct proto_request *q, struct pro
 		return refuse(r, -ENOMEM, "out of memory");
 	c->chan->strict = c->chan->strict || (q->arg & PROTO_STRICT);
 	c->chan->any_text = q->arg & PROTO_ANY_TEXT;
+	c->chan->follow = c->chan->follow || (q->arg & PROTO_FOLLOW);
 	c->chan->leaving = false;
 	ret = probe_add(c->chan, text,
 	                q->type == PROTO_ADD_LATENCY ? ADD_LATENCY

@@ -40,7 +40,10 @@ static void add_row(struct ukp_counts *c, const struct ukp_stat *st)
 	}
 }
 
-/* With its process ended what was on its way: calls that never came back. */
+/*
+ * With its process ended what was on its way: calls that never came back.  Those of
+ * children aren't looked for, when probes are taken out.
+ */
 static void add_unfinished(struct ukp_counts *c)
 {
 	uint64_t done = c->records + c->misses;
@@ -122,7 +125,7 @@ int ukp_session_counts(struct ukp_session *s, unsigned int id, struct ukp_counts
 	}
 	if (!is_possible(s, c))
 		return session_damaged(s);
-	if (!ukp_session_alive(s))
+	if (!ukp_session_alive(s) || (s->follow && s->stopped))
 		add_unfinished(c);
 	return 0;
 }

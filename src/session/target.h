@@ -159,6 +159,8 @@ struct chan {
 	size_t waiting;        /* of the places of the last start: their jumps are still to come */
 	bool strict;           /* one refused place refuses a definition */
 	bool any_text;         /* what has been asked for, live.c */
+	bool follow;           /* its probes count in forked children, too */
+	uint32_t born;         /* UKP_ACTION_CHANS_SHIFT has it; 0: follows nobody */
 	bool leaving;          /* its calls that are on their way count as unreturned */
 	struct budget *budget; /* NULL: none */
 	struct tally refused;
@@ -202,6 +204,7 @@ struct target {
 	struct chan *chans;
 	struct probe *internal;
 	uint32_t next_chan;
+	uint64_t chans_mapped; /* so many ever, as the target has it */
 };
 
 /* Agent in.  held: the process is stopped already (launched). */

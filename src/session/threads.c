@@ -29,6 +29,7 @@ struct name {
 struct threads {
 	pid_t pid;
 	bool same_ns;
+	bool family; /* threads of its children, too */
 	unsigned int nr;
 	struct name *bucket[BUCKETS];
 };
@@ -74,6 +75,10 @@ static bool read_comm(struct threads *t, pid_t tid, char comm[17])
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/comm", t->pid, tid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 && t->family) {
+		snprintf(path, sizeof(path), "/proc/%d/comm", tid);
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+	}
 	if (fd < 0)
 		return false;
 	n = read(fd, comm, 16);
@@ -181,6 +186,12 @@ static void read_all(struct threads *t)
 	}
 	if (d)
 		closedir(d);
+}
+
+void threads_set_family(struct threads *t, bool family)
+{
+	if (t)
+		t->family = family;
 }
 
 int threads_open(struct threads **ret, pid_t pid)

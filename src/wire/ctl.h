@@ -85,6 +85,12 @@ enum {
 	UKP_ACTION_EXITS = 2,  /* its function has exit sites, that look for its calls */
 	UKP_ACTION_FRAMES = 4, /* and its calls are to be found there */
 	UKP_ACTION_SLOT = 8,   /* slots are overwritten, also where calling in place could be */
+	/*
+	 * Also in a forked child that has its channel's memory: if the flags from this
+	 * bit on are no more than struct ukp_priv's chans was when it was forked.
+	 */
+	UKP_ACTION_FOLLOW = 16,
+	UKP_ACTION_CHANS_SHIFT = 16,
 };
 
 struct ukp_action {

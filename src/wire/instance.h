@@ -40,6 +40,10 @@ enum ukp_instance_state {
  */
 #define UKP_INST_COMING (1u << 29)
 
+/* In whose process it was made: ukp_hit_process().  Others that have a copy don't run it. */
+#define UKP_INST_PROCESS_SHIFT 16
+#define UKP_INST_PROCESS 0x1fffu
+
 struct ukp_instance {
 	uint64_t ret_addr; /* where the function really returns to */
 	uint64_t frame;    /* address of the stack word that held it */
@@ -53,7 +57,7 @@ struct ukp_instance {
 	};
 	uint32_t state;
 	uint32_t chain; /* LIVE: newest chained index + 1; CHAIN: next; 0: end */
-	uint32_t flags; /* UKP_HIT_* at entry, UKP_INST_RETURNING */
+	uint32_t flags; /* UKP_HIT_* at entry, UKP_INST_* */
 	uint32_t gen;   /* of a record in a table of frames: grows with each use */
 	uint64_t data[UKP_EDATA_MAX];
 };
@@ -72,7 +76,8 @@ struct ukp_sigaction {
 struct ukp_priv {
 	/* page 0, wiped on fork */
 	uint64_t alive; /* nonzero in the process that was attached to */
-	unsigned char pad[4096 - 8];
+	uint64_t child; /* tells a forked child from its parents; 0: not asked yet, or the target */
+	unsigned char pad[4096 - 16];
 	/* the pool, then at these offsets from the start of the mapping: */
 	uint64_t off_instances;
 	uint64_t off_pool;
@@ -80,6 +85,7 @@ struct ukp_priv {
 	/* The program's own dispositions of the signals that we took: each process has its own. */
 	struct ukp_sigaction old[UKP_NR_SIGNALS];
 	uint64_t off_frames; /* struct ukp_frames, as the offsets above; 0: none */
+	uint64_t chans;      /* how many channels have been mapped; a child's: by its fork */
 };
 
 #endif

@@ -167,6 +167,11 @@ void ukp_session_set_any_text(struct ukp_session *s, bool any)
 	fake.any_text = any;
 }
 
+void ukp_session_set_follow(struct ukp_session *s, bool follow)
+{
+	fake.follow = follow;
+}
+
 void ukp_session_set_ret(struct ukp_session *s, enum ukp_ret how)
 {
 	fake.ret = how;

@@ -31,6 +31,7 @@ struct fake {
 	/* noted by the fake */
 	bool strict;
 	bool any_text;
+	bool follow;
 	enum ukp_ret ret;
 	double budget;
 	unsigned int opened, started, stopped, closed, symbols, interrupts;
