@@ -115,6 +115,9 @@ int denied_open(struct denied **ret_d, struct sym_proc *sym, struct sym_module *
 	d->all = ret ? deny_module(sym, m) : NULL;
 	d->go = sym_module_is_go(m) ? m : NULL;
 	err = inplace_ranges(sym, m, add_range, &d->inplace);
+	if (!err && ret && sym_module_start(m))
+		err = add_range(&d->inplace, sym_module_start(m), sym_module_start(m) + 1,
+		                deny_start);
 	if (!err && deny_is_libc(sym, m)) {
 		if (!sym_module_is_exe(m))
 			d->nameless = deny_nameless(sym, m, &d->nameless_trap);

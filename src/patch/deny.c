@@ -33,6 +33,8 @@ static const char no_return[] =
 	"it may run with all signals blocked, on the way to another program: "
 	"it can be probed by a jump, but its returns cannot";
 static const char reads[] = "it looks at its own return address";
+const char deny_start[] =
+	"nobody calls it: the program's arguments are where a return address would be";
 
 #define MUSL(name, why)                          \
 	{                                        \
@@ -349,6 +351,8 @@ static const char *check(struct sym_proc *p, uint64_t addr, bool ret, bool *trap
 	why = inplace_check(p, m, addr);
 	if (!why)
 		why = deny_go(p, m, addr);
+	if (!why && ret && addr == sym_module_start(m))
+		why = deny_start;
 	if (why || !deny_is_libc(p, m))
 		return why;
 	/* Debug symbols, where they are installed, change nothing. */

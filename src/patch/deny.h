@@ -42,6 +42,8 @@ size_t deny_symbols(struct sym_proc *p, struct sym_module *m, const struct deny_
 /* The parts of that: the C library's module; what the whole of a module is refused for, returns. */
 bool deny_is_libc(struct sym_proc *p, struct sym_module *m);
 const char *deny_module(struct sym_proc *p, struct sym_module *m);
+/* Against returns from where the kernel starts it. */
+extern const char deny_start[];
 /* The runtime of a Go program: a reason against any probe at addr of m, or NULL. */
 const char *deny_go(struct sym_proc *p, const struct sym_module *m, uint64_t addr);
 /* Why all of m keeps its breakpoints, or NULL. */

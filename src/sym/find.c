@@ -209,6 +209,11 @@ const char *sym_module_build_id(const struct sym_module *m)
 	return m->img ? m->img->build_id : "";
 }
 
+uint64_t sym_module_start(const struct sym_module *m)
+{
+	return m->img && m->img->eh.e_entry ? m->img->eh.e_entry + m->bias : 0;
+}
+
 bool sym_module_is_go(const struct sym_module *m)
 {
 	return m->img && m->img->go;

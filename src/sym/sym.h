@@ -53,6 +53,8 @@ const char *sym_module_name(const struct sym_module *m); /* base name */
 const char *sym_module_path(const struct sym_module *m);
 uint64_t sym_module_bias(const struct sym_module *m); /* runtime - link-time address */
 bool sym_module_is_exe(const struct sym_module *m);
+/* Where the kernel starts it, a program or the dynamic linker; 0: nowhere. */
+uint64_t sym_module_start(const struct sym_module *m);
 /* Is there code of Go's own compiler in it, stripped or not? */
 bool sym_module_is_go(const struct sym_module *m);
 /* Does it call libc's timer_create?  Unknown (false) of a static program. */

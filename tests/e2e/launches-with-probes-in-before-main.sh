@@ -27,6 +27,11 @@ for how in "gcc" "gcc -static" "gcc -static-pie" "gcc -no-pie" "musl-gcc" "musl-
 	run 0 2 'p early' 'p once' -- "$BIN" 0
 	run 143 1 'p once' -- "$BIN" kill 15
 	run 139 1 'p once' -- "$BIN" crash
+	# Where others have a return address it has the number of arguments.
+	[ "${how%% *}" = musl-gcc ] || run 4 1 'r _start' -- "$BIN" args 1 2
+	run 1 none --ret=slot 'r _start' -- "$BIN" args 1 2
+	grep -q 'nobody calls it' "$T/err" || fail "$how: $(cat "$T/err")"
+	run 4 none --ret=slot "f ${BIN##*/}:*%return" -- "$BIN" args 1 2
 	run 0 202 'p takes +0($arg1):string' 'p early' 'r once $retval' -- "$BIN" segv
 	eq "$(grep -c 'arg1="text"' "$T/trace")" 100 "$how: strings"
 	eq "$(grep -c 'arg1=(fault)' "$T/trace")" 100 "$how: faults"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * launched STATUS | launched kill SIG | launched cat | launched segv
+ * launched STATUS | launched kill SIG | launched cat | launched segv | launched args ...
  * Calls early() in a constructor and once() in main.
  */
 #include <setjmp.h>
@@ -75,6 +75,8 @@ int main(int argc, char **argv)
 	ssize_t n;
 
 	once(1);
+	if (!strcmp(argv[1], "args"))
+		return argc;
 	if (!strcmp(argv[1], "kill"))
 		kill(getpid(), atoi(argv[2]));
 	if (!strcmp(argv[1], "segv"))
