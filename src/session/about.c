@@ -359,7 +359,10 @@ int ukp_cure(pid_t pid, FILE *out, const char **why)
 		                       "their users",
 		                       pid),
 		               &err);
-	ret = inject_open(&t, pid, &err);
+	/* The killed one may still be ending, and trace it until it has. */
+	ret = inject_preflight(pid, &err);
+	if (!ret)
+		ret = inject_open(&t, pid, &err);
 	if (!ret)
 		ret = sym_open(&p, pid, &err);
 	if (!ret)
