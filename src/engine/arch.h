@@ -62,6 +62,9 @@ static inline bool ukp_arch_swap(uint64_t *at, uint64_t old, uint64_t new);
  */
 bool ukp_arch_fpu(uint32_t reg, const void *fpstate, uint64_t to[2]);
 
+/* Sets a bit; false: it was set.  One instruction: this thread's signal handlers see it whole. */
+static inline bool ukp_arch_set_bit(uint32_t *at, unsigned int bit);
+
 /* A system call, for paths that are no hits. */
 long ukp_arch_syscall(long nr, long a, long b, long c, long d);
 

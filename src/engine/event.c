@@ -8,10 +8,14 @@
  */
 #include "engine/arch.h"
 #include "engine/follow.h"
+#include "engine/orphans.h"
 #include "engine/rethook.h"
 #include "engine/ring.h"
 #include "wire/event.h"
 #include "wire/record.h"
+
+/* Instances that an entry looks through when there are maxactive. */
+#define LOOK_THROUGH 32
 
 struct fetch {
 	struct ukp_hit *hit;
@@ -262,8 +266,12 @@ struct ukp_instance *ukp_event_follow(struct ukp_hit *hit, struct ukp_event *ev,
 
 	ukp_count(&stat->hits);
 	if (!take_active(ev)) {
-		ukp_count(&stat->miss[why]);
-		return NULL;
+		/* Are there such among them as won't come back? */
+		ukp_orphans_room(hit, LOOK_THROUGH);
+		if (!take_active(ev)) {
+			ukp_count(&stat->miss[why]);
+			return NULL;
+		}
 	}
 	inst = ukp_follow_get(hit, fn, (uint64_t)ev, &why);
 	if (!inst) {

@@ -32,13 +32,12 @@ static uint32_t *next_of(struct ukp_objpool *p, uint32_t index)
 }
 
 /*
- * The top of one shard's stack; NONE if it is empty.  *seen adds up the tags
- * of the heads that were found empty.
+ * The top of one stack; NONE if it is empty.  *seen adds up the tags of the heads
+ * that were found empty.
  */
-static inline __attribute__((always_inline)) uint32_t pop_shard(struct ukp_objpool *p,
-                                                                uint32_t shard, uint64_t *seen)
+static inline __attribute__((always_inline)) uint32_t pop_stack(struct ukp_objpool *p, uint64_t *at,
+                                                                uint64_t *seen)
 {
-	uint64_t *at = &p->shards[shard].head;
 	uint64_t head, below;
 
 	UKP_STEP();
@@ -54,6 +53,11 @@ static inline __attribute__((always_inline)) uint32_t pop_shard(struct ukp_objpo
 	}
 	*seen += TAG(head);
 	return UKP_OBJPOOL_NONE;
+}
+
+static uint32_t pop_shard(struct ukp_objpool *p, uint32_t shard, uint64_t *seen)
+{
+	return pop_stack(p, &p->shards[shard].head, seen);
 }
 
 static uint32_t pop_fresh(struct ukp_objpool *p)
@@ -112,9 +116,22 @@ uint32_t ukp_objpool_pop(struct ukp_objpool *p, uint32_t cpu)
 	return index != UKP_OBJPOOL_NONE ? index : pop_anywhere(p, own);
 }
 
-void ukp_objpool_push(struct ukp_objpool *p, uint32_t cpu, uint32_t index)
+uint32_t ukp_objpool_pop_own(struct ukp_objpool *p, uint32_t cpu)
 {
-	uint64_t *at = &p->shards[ukp_shard(cpu, p->nr_shards)].head;
+	uint64_t seen = 0;
+
+	return pop_shard(p, ukp_shard(cpu, p->nr_shards), &seen);
+}
+
+uint32_t ukp_objpool_pop_from(struct ukp_objpool *p, uint64_t *at)
+{
+	uint64_t seen = 0;
+
+	return pop_stack(p, at, &seen);
+}
+
+void ukp_objpool_push_to(struct ukp_objpool *p, uint64_t *at, uint32_t index)
+{
 	uint64_t head;
 
 	UKP_STEP();
@@ -125,4 +142,9 @@ void ukp_objpool_push(struct ukp_objpool *p, uint32_t cpu, uint32_t index)
 		UKP_STEP();
 	} while (!__atomic_compare_exchange_n(at, &head, (TAG(head) + 1) << 32 | (index + 1), 0,
 	                                      __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+}
+
+void ukp_objpool_push(struct ukp_objpool *p, uint32_t cpu, uint32_t index)
+{
+	ukp_objpool_push_to(p, &p->shards[ukp_shard(cpu, p->nr_shards)].head, index);
 }

@@ -10,20 +10,7 @@
 
 #include "engine/arch.h"
 #include "engine/objpool.h"
-
-static struct ukp_instance *instances(const struct ukp_ctl *ctl)
-{
-	struct ukp_priv *priv = (struct ukp_priv *)ctl->priv;
-
-	return (struct ukp_instance *)((char *)priv + priv->off_instances);
-}
-
-static struct ukp_objpool *pool(const struct ukp_ctl *ctl)
-{
-	struct ukp_priv *priv = (struct ukp_priv *)ctl->priv;
-
-	return (struct ukp_objpool *)((char *)priv + priv->off_pool);
-}
+#include "engine/orphans.h"
 
 uint32_t ukp_rethook_index_near(const struct ukp_ctl *ctl, uint64_t off)
 {
@@ -38,7 +25,7 @@ uint32_t ukp_rethook_index_near(const struct ukp_ctl *ctl, uint64_t off)
 struct ukp_instance *ukp_rethook_owner(const struct ukp_ctl *ctl, uint64_t frame, uint64_t word)
 {
 	uint32_t index = ukp_rethook_index(ctl, word);
-	struct ukp_instance *inst = index == UINT32_MAX ? NULL : &instances(ctl)[index];
+	struct ukp_instance *inst = index == UINT32_MAX ? NULL : &ukp_rethook_instances(ctl)[index];
 
 	/* A copied stack shows stubs of another life: keep off. */
 	return inst && inst->state == UKP_INST_LIVE && inst->frame == frame ? inst : NULL;
@@ -52,6 +39,28 @@ static bool read_frame(struct ukp_hit *hit, uint64_t *word)
 		return true;
 	}
 	return !ukp_arch_copy(word, (void *)hit->regs->sp, 8);
+}
+
+/* Fresh indices only when no orphan's serves, so that there is an end to them. */
+static __attribute__((noinline)) uint32_t take_rare(struct ukp_hit *hit, uint64_t ret_addr)
+{
+	uint32_t index = ukp_orphans_find(hit, ret_addr);
+
+	return index != UKP_OBJPOOL_NONE ? index
+	                                 : ukp_objpool_pop(ukp_rethook_pool(hit->ctl), hit->cpu);
+}
+
+static uint32_t take_index(struct ukp_hit *hit, uint64_t ret_addr)
+{
+	uint32_t index;
+
+	if (ukp_orphans_any(hit->ctl)) {
+		index = ukp_orphans_take(hit, ret_addr);
+		if (index != UKP_OBJPOOL_NONE)
+			return index;
+	}
+	index = ukp_objpool_pop_own(ukp_rethook_pool(hit->ctl), hit->cpu);
+	return index != UKP_OBJPOOL_NONE ? index : take_rare(hit, ret_addr);
 }
 
 struct ukp_instance *ukp_rethook_get(struct ukp_hit *hit, ukp_action_fn fn, uint64_t ctx,
@@ -70,11 +79,12 @@ struct ukp_instance *ukp_rethook_get(struct ukp_hit *hit, ukp_action_fn fn, uint
 			return NULL;
 	}
 	*why = UKP_MISS_ARENA;
-	index = ukp_objpool_pop(pool(hit->ctl), hit->cpu);
+	word = owner ? owner->ret_addr : word;
+	index = take_index(hit, word);
 	if (index == UKP_OBJPOOL_NONE)
 		return NULL;
-	inst = &instances(hit->ctl)[index];
-	inst->ret_addr = owner ? owner->ret_addr : word;
+	inst = &ukp_rethook_instances(hit->ctl)[index];
+	inst->ret_addr = word;
 	inst->frame = hit->regs->sp;
 	inst->fn = (uint64_t)fn;
 	inst->ctx = ctx;
@@ -86,20 +96,6 @@ struct ukp_instance *ukp_rethook_get(struct ukp_hit *hit, ukp_action_fn fn, uint
 	return inst;
 }
 
-/*
- * The frame as it is now: since ukp_rethook_get() a handler may have hooked it,
- * unwound it, or given it another return address.
- */
-static struct ukp_instance *look_again(struct ukp_hit *hit, struct ukp_instance *inst)
-{
-	uint64_t word = *(volatile uint64_t *)inst->frame;
-
-	if (ukp_rethook_index(hit->ctl, word) != UINT32_MAX)
-		return ukp_rethook_owner(hit->ctl, inst->frame, word);
-	inst->ret_addr = word;
-	return NULL;
-}
-
 /* For signal handlers of this thread: nothing is moved over it. */
 static void set_flags(struct ukp_instance *inst, uint32_t flags)
 {
@@ -108,11 +104,92 @@ static void set_flags(struct ukp_instance *inst, uint32_t flags)
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
+static void put(const struct ukp_ctl *ctl, struct ukp_instance *inst, uint32_t cpu)
+{
+	uint32_t index = inst - ukp_rethook_instances(ctl);
+
+	__atomic_store_n(&inst->state, UKP_INST_FREE, __ATOMIC_RELEASE);
+	if (inst->bound)
+		ukp_orphans_put(ctl, inst);
+	else
+		ukp_objpool_push(ukp_rethook_pool(ctl), cpu, index);
+}
+
+void ukp_rethook_put(struct ukp_ctl *ctl, struct ukp_instance *inst)
+{
+	put(ctl, inst, ukp_arch_cpu(ctl));
+}
+
+/*
+ * From here on the call is the caller's to end.  False: it isn't under way any more,
+ * or a signal handler of this thread has come between.
+ */
+static bool claim(struct ukp_instance *owner)
+{
+	return owner->state == UKP_INST_LIVE && ukp_arch_set_bit(&owner->flags, 31);
+}
+
+/*
+ * Run and free the whole frame's records, claimed: the chain, newest first, then the
+ * owner.  Those that began before this process was forked are its parent's.
+ */
+static void finish(struct ukp_hit *hit, struct ukp_instance *owner)
+{
+	struct ukp_instance *all = ukp_rethook_instances(hit->ctl), *inst;
+	const uint32_t process = ukp_hit_process(hit->ctl);
+	uint32_t next = owner->chain;
+
+	do {
+		inst = next ? &all[next - 1] : owner;
+		next = inst == owner ? 0 : inst->chain;
+		hit->inst = inst;
+		/* The thread may be stopped behind it, and looked at. */
+		set_flags(inst, inst->flags | UKP_INST_RETURNING);
+		hit->flags = (hit->flags & UKP_HIT_UNWOUND) | (inst->flags & UKP_HIT_NOREAD);
+		if ((inst->flags >> UKP_INST_PROCESS_SHIFT & UKP_INST_PROCESS) == process)
+			((ukp_action_fn)inst->fn)(hit, inst->ctx);
+		put(hit->ctl, inst, hit->cpu);
+	} while (inst != owner);
+}
+
+/* A call whose return won't be seen. */
+static void unwind(const struct ukp_hit *hit, struct ukp_instance *owner)
+{
+	struct ukp_hit drop = { .ctl = hit->ctl,
+		                .regs = hit->regs,
+		                .tsc = hit->tsc,
+		                .cpu = hit->cpu,
+		                .flags = UKP_HIT_UNWOUND };
+
+	finish(&drop, owner);
+}
+
+/*
+ * The frame as it is now: since ukp_rethook_get() a handler may have hooked it,
+ * unwound it, or given it another return address.  False: it can't be hooked.
+ */
+static bool look_again(struct ukp_hit *hit, struct ukp_instance *inst, struct ukp_instance **owner)
+{
+	uint64_t word = *(volatile uint64_t *)inst->frame;
+
+	*owner = ukp_rethook_owner(hit->ctl, inst->frame, word);
+	if (word == inst->ret_addr || ukp_rethook_index(hit->ctl, word) != UINT32_MAX)
+		return true;
+	if (inst->bound)
+		return false;
+	inst->ret_addr = word;
+	return true;
+}
+
 void ukp_rethook_hook(struct ukp_hit *hit, struct ukp_instance *inst)
 {
-	struct ukp_instance *owner = look_again(hit, inst);
-	uint32_t index = inst - instances(hit->ctl);
+	uint32_t index = inst - ukp_rethook_instances(hit->ctl);
+	struct ukp_instance *owner;
 
+	if (!look_again(hit, inst, &owner)) {
+		unwind(hit, inst);
+		return;
+	}
 	if (!owner) {
 		set_flags(inst, inst->flags | UKP_INST_COMING);
 		__atomic_store_n(&inst->state, UKP_INST_LIVE, __ATOMIC_RELEASE);
@@ -148,42 +225,6 @@ int ukp_rethook_call(const struct ukp_ctl *ctl, struct pt_regs *regs, uint64_t b
 	return -1;
 }
 
-static void put(struct ukp_ctl *ctl, struct ukp_instance *inst, uint32_t cpu)
-{
-	uint32_t index = inst - instances(ctl);
-
-	__atomic_store_n(&inst->state, UKP_INST_FREE, __ATOMIC_RELEASE);
-	ukp_objpool_push(pool(ctl), cpu, index);
-}
-
-void ukp_rethook_put(struct ukp_ctl *ctl, struct ukp_instance *inst)
-{
-	put(ctl, inst, ukp_arch_cpu(ctl));
-}
-
-/*
- * Run and free the whole frame's records: the chain, newest first, then the owner.
- * Those that began before this process was forked are its parent's.
- */
-static void finish(struct ukp_hit *hit, struct ukp_instance *owner)
-{
-	struct ukp_instance *all = instances(hit->ctl), *inst;
-	const uint32_t process = ukp_hit_process(hit->ctl);
-	uint32_t next = owner->chain;
-
-	do {
-		inst = next ? &all[next - 1] : owner;
-		next = inst == owner ? 0 : inst->chain;
-		hit->inst = inst;
-		/* The thread may be stopped behind it, and looked at. */
-		set_flags(inst, inst->flags | UKP_INST_RETURNING);
-		hit->flags = (hit->flags & UKP_HIT_UNWOUND) | (inst->flags & UKP_HIT_NOREAD);
-		if ((inst->flags >> UKP_INST_PROCESS_SHIFT & UKP_INST_PROCESS) == process)
-			((ukp_action_fn)inst->fn)(hit, inst->ctx);
-		put(hit->ctl, inst, hit->cpu);
-	} while (inst != owner);
-}
-
 /*
  * From here on the frame's word says that its call is returning: the stub's call
  * has pushed that, behind the stub.  False: a signal handler has ended the call
@@ -203,7 +244,7 @@ bool ukp_return(struct pt_regs *regs, uint64_t pushed)
 {
 	struct ukp_ctl *ctl = ukp_engine_ctl();
 	struct ukp_instance *owner =
-		&instances(ctl)[ukp_rethook_index_near(ctl, pushed - ctl->stubs)];
+		&ukp_rethook_instances(ctl)[ukp_rethook_index_near(ctl, pushed - ctl->stubs)];
 	const uint64_t frame = regs->sp - 8;
 	struct ukp_hit hit = { .ctl = ctl, .regs = regs };
 	bool called;
@@ -213,13 +254,16 @@ bool ukp_return(struct pt_regs *regs, uint64_t pushed)
 		return false;
 	}
 	regs->ip = owner->ret_addr;
+	/* One that was taken for lost: only where it goes is known (engine/orphans.h). */
+	if (!claim(owner))
+		return false;
 	hit.cpu = ukp_arch_cpu(ctl);
 	called = owner->flags & UKP_INST_CALLED;
 	finish(&hit, owner);
 	return called;
 }
 
-enum { CALL_LIVE, CALL_DEAD, CALL_COMING, CALL_RETURNING };
+enum { CALL_LIVE, CALL_DEAD, CALL_GONE, CALL_COMING, CALL_RETURNING };
 
 static int call_state(const struct ukp_ctl *ctl, const struct ukp_instance *inst, uint32_t i,
                       uint64_t sp)
@@ -228,7 +272,9 @@ static int call_state(const struct ukp_ctl *ctl, const struct ukp_instance *inst
 
 	if (inst->frame < sp)
 		return CALL_DEAD;
-	word = *(volatile uint64_t *)inst->frame;
+	/* A coroutine's stack may be gone. */
+	if (ukp_arch_copy(&word, (void *)inst->frame, 8))
+		return CALL_GONE;
 	if (word == ukp_ctl_stub(ctl, i))
 		return CALL_LIVE;
 	if (inst->flags & UKP_INST_COMING && (word == inst->ret_addr || ukp_in_slots(ctl, word)))
@@ -239,10 +285,9 @@ static int call_state(const struct ukp_ctl *ctl, const struct ukp_instance *inst
 void ukp_rethook_flush(struct ukp_hit *hit, uint64_t from, uint64_t to, uint64_t sp)
 {
 	struct ukp_ctl *ctl = hit->ctl;
-	struct ukp_instance *all = instances(ctl);
+	struct ukp_instance *all = ukp_rethook_instances(ctl);
 	uint64_t thread = hit->flags & UKP_HIT_NOREAD ? 0 : ukp_arch_thread();
-	uint64_t n = __atomic_load_n(&pool(ctl)->fresh, __ATOMIC_ACQUIRE);
-	struct ukp_hit drop = { .ctl = ctl, .regs = hit->regs, .tsc = hit->tsc, .cpu = hit->cpu };
+	uint64_t n = __atomic_load_n(&ukp_rethook_pool(ctl)->fresh, __ATOMIC_ACQUIRE);
 	uint32_t i;
 	int state;
 
@@ -254,14 +299,40 @@ void ukp_rethook_flush(struct ukp_hit *hit, uint64_t from, uint64_t to, uint64_t
 		    inst->frame >= to)
 			continue;
 		state = call_state(ctl, inst, i, sp);
-		if (state == CALL_COMING || state == CALL_RETURNING ||
+		if (state == CALL_GONE)
+			/* It would fault each time. */
+			ukp_rethook_bind(hit, inst);
+		if (state == CALL_GONE || state == CALL_COMING || state == CALL_RETURNING ||
 		    (state == CALL_DEAD && from >= sp))
+			continue;
+		if (!claim(inst))
 			continue;
 		if (state == CALL_LIVE)
 			*(volatile uint64_t *)inst->frame = inst->ret_addr;
-		drop.flags = UKP_HIT_UNWOUND;
-		finish(&drop, inst);
+		unwind(hit, inst);
 	}
+}
+
+/*
+ * Called in place, it looks for good as if it were about to be.  But the frame that
+ * is entered right now is nobody's whose stub isn't there.
+ */
+bool ukp_rethook_is_lost(const struct ukp_hit *hit, const struct ukp_instance *inst)
+{
+	const uint32_t i = (uint32_t)(inst - ukp_rethook_instances(hit->ctl));
+	const int state = call_state(hit->ctl, inst, i, 0);
+
+	return state == CALL_DEAD || state == CALL_GONE ||
+	       (state == CALL_COMING && inst->frame == hit->regs->sp);
+}
+
+void ukp_rethook_bind(struct ukp_hit *hit, struct ukp_instance *inst)
+{
+	if (!ukp_orphans_may_bind(hit->ctl, inst->ret_addr) || !claim(inst))
+		return;
+	inst->bound = 1;
+	((struct ukp_priv *)hit->ctl->priv)->any_bound = 1;
+	unwind(hit, inst);
 }
 
 /*
@@ -271,6 +342,7 @@ void ukp_rethook_flush(struct ukp_hit *hit, uint64_t from, uint64_t to, uint64_t
 int ukp_unwind_hit(struct ukp_hit *hit, uint64_t ctx)
 {
 	ukp_rethook_flush(hit, hit->regs->sp, UINT64_MAX, hit->regs->sp);
+	ukp_orphans_unveil(hit, hit->regs->sp);
 	return 0;
 }
 

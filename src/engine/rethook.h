@@ -48,6 +48,24 @@ int ukp_rethook_call(const struct ukp_ctl *ctl, struct pt_regs *regs, uint64_t b
 
 /* The same of an address that many bytes behind the first stub, which may be among them. */
 uint32_t ukp_rethook_index_near(const struct ukp_ctl *ctl, uint64_t off);
+static inline struct ukp_instance *ukp_rethook_instances(const struct ukp_ctl *ctl)
+{
+	struct ukp_priv *priv = (struct ukp_priv *)ctl->priv;
+
+	return (struct ukp_instance *)((char *)priv + priv->off_instances);
+}
+
+static inline struct ukp_objpool *ukp_rethook_pool(const struct ukp_ctl *ctl)
+{
+	struct ukp_priv *priv = (struct ukp_priv *)ctl->priv;
+
+	return (struct ukp_objpool *)((char *)priv + priv->off_pool);
+}
+
+/* At an entry: is the word of a live call neither its stub nor what may stand there for it? */
+bool ukp_rethook_is_lost(const struct ukp_hit *hit, const struct ukp_instance *inst);
+/* Ends such a call; its index is bound (engine/orphans.h). */
+void ukp_rethook_bind(struct ukp_hit *hit, struct ukp_instance *inst);
 
 /* The instance whose stub this is; UINT32_MAX: no stub. */
 static inline uint32_t ukp_rethook_index(const struct ukp_ctl *ctl, uint64_t addr)

@@ -58,11 +58,22 @@ struct ukp_instance {
 	uint32_t state;
 	uint32_t chain; /* LIVE: newest chained index + 1; CHAIN: next; 0: end */
 	uint32_t flags; /* UKP_HIT_* at entry, UKP_INST_* */
-	uint32_t gen;   /* of a record in a table of frames: grows with each use */
+	union {
+		uint32_t gen;   /* of a record in a table of frames: grows with each use */
+		uint32_t bound; /* of a stub: it only ever leads to this ret_addr (engine/orphans.h)
+		                 */
+	};
 	uint64_t data[UKP_EDATA_MAX];
 };
 
 #define UKP_NR_SIGNALS 32
+#define UKP_NR_BOUND 4096
+
+/* Indices that lead to one return address only; they are free. */
+struct ukp_bound {
+	uint64_t ret_addr; /* 0: none yet */
+	uint64_t head;     /* of a stack of the pool's */
+};
 
 /* The kernel's struct sigaction. */
 struct ukp_sigaction {
@@ -82,10 +93,14 @@ struct ukp_priv {
 	uint64_t off_instances;
 	uint64_t off_pool;
 	uint64_t size;
+	uint64_t any_bound; /* see below */
 	/* The program's own dispositions of the signals that we took: each process has its own. */
 	struct ukp_sigaction old[UKP_NR_SIGNALS];
 	uint64_t off_frames; /* struct ukp_frames, as the offsets above; 0: none */
 	uint64_t chans;      /* how many channels have been mapped; a child's: by its fork */
+	/* engine/orphans.h */
+	struct ukp_bound bound[UKP_NR_BOUND]; /* open addressing */
+	uint64_t looked;                      /* instances, one after the other, again and again */
 };
 
 #endif

@@ -6,7 +6,7 @@
 # way in which returns are caught.
 . tests/e2e/lib.sh
 
-CASES='threads exceptions jumps twice walks contexts contexts-move switches switches-move forks'
+CASES='threads exceptions jumps twice walks contexts contexts-move switches switches-move abandons copies forks'
 TIMES=60
 
 run_case()
@@ -36,7 +36,7 @@ cases()
 	start "${ENV[@]}" "$BIN"
 	pass "$T/without"
 	snapshot "$PID" loose >"$T/before"
-	trace_start 13 "--ret=$RET" "r:w ${BIN##*/}:w_* \$retval"
+	trace_start 14 "--ret=$RET" "r:w ${BIN##*/}:w_* \$retval"
 	[ "$UKPROBES_OPTIMIZATION" = 0 ] || within 30 jumped || fail "$1: no jumps come"
 	pass "$T/with"
 	trace_end

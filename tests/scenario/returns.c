@@ -588,22 +588,52 @@ static unsigned long jump_out(unsigned long a)
 	longjmp(out, 1);
 }
 
+static void jump_over(unsigned long rounds, bool flush)
+{
+	volatile unsigned long i;
+
+	for (i = 0; i < rounds; i++) {
+		if (!setjmp(out))
+			around(4);
+		if (flush)
+			rethook_flush_task(NULL);
+	}
+}
+
+static void jumped_over_calls_are_found_when_there_is_no_room(void **state)
+{
+	const char *long_run = getenv("ORPHANS");
+	const unsigned long rounds = long_run ? strtoul(long_run, NULL, 0) : 100;
+	struct kretprobe rp = new_probe("around");
+	unsigned long more;
+
+	rp.maxactive = 10;
+	meanwhile = jump_out;
+	register_ok(register_kretprobe(&rp));
+	jump_over(rounds, false);
+	meanwhile = NULL;
+	/* Two rounds had room.  Each call that has none looks at some others only. */
+	assert_in_range(entries, 11, rounds * 5);
+	assert_int_equal(returns, 0);
+	for (more = 0; more < 1000 && !returns; more++)
+		assert_int_equal(around(4), 5);
+	assert_int_equal(returns, 1);
+	unregister_kretprobe(&rp);
+	/* All but the last one, and who wasn't found yet. */
+	assert_in_range(rp.nmissed, rounds * 5 + more - 1 - 10, rounds * 5 + more - 1);
+}
+
 static void jumped_over_calls_are_counted_and_leave_nothing(void **state)
 {
 	const char *long_run = getenv("ORPHANS");
 	const unsigned long rounds = long_run ? strtoul(long_run, NULL, 0) : 100;
-	volatile unsigned long i;
 	struct kretprobe rp = new_probe("around");
 
 	/* What leaked would use it up. */
 	rp.maxactive = 10;
 	meanwhile = jump_out;
 	register_ok(register_kretprobe(&rp));
-	for (i = 0; i < rounds; i++) {
-		if (!setjmp(out))
-			around(4);
-		rethook_flush_task(NULL);
-	}
+	jump_over(rounds, true);
 	assert_int_equal(entries, rounds * 5);
 	assert_int_equal(returns, 0);
 	assert_int_equal(rp.nmissed, rounds * 5);
@@ -918,6 +948,7 @@ int main(void)
 		T(maxactive_is_a_limit_where_set),
 		T(chains_of_tail_calls_are_each_reported),
 		T(calls_that_handlers_make_are_missed_and_counted),
+		T(jumped_over_calls_are_found_when_there_is_no_room),
 		T(jumped_over_calls_are_counted_and_leave_nothing),
 		T(threads_that_end_inside_leave_nothing),
 		T(probes_may_go_off_and_on_while_calls_are_inside),

@@ -12,6 +12,7 @@
 #include <execinfo.h>
 #include <pthread.h>
 #include <stdexcept>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -294,15 +295,101 @@ static void contexts(long n, bool migrate)
 	laps(enter_context, migrate);
 }
 
+static void *begins(char *end, void (*fn)())
+{
+	void **top = (void **)(end - 64);
+
+	*--top = nullptr;
+	*--top = (void *)fn;
+	return top - 6;
+}
+
 static void switches(long n, bool migrate)
 {
-	void **top = (void **)(stack + STACK - 64);
+	yields = by_own;
+	own_inside = begins(stack + STACK, coroutine);
+	laps(enter_own, migrate);
+}
+
+/* --- a coroutine that nobody enters again, whose stack is gone when something is thrown --- */
+
+static void *abandoned;
+
+static void *leaves_it(void *n)
+{
+	own_inside = begins((char *)abandoned + STACK, coroutine);
+	enter_own();
+	munmap(abandoned, STACK);
+	exceptions((long)n);
+	return nullptr;
+}
+
+static void abandons(long n)
+{
+	pthread_t t;
+
+	/* Above the stacks of threads to come. */
+	abandoned = mmap(nullptr, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	yields = by_own;
+	if (pthread_create(&t, nullptr, leaves_it, (void *)n))
+		abort();
+	pthread_join(t, nullptr);
+}
+
+/* --- coroutines that share a stack: what the others have there is copied away and back --- */
+
+#define SHARED 8192
+#define SHARING 3
+
+static struct {
+	void *sp;
+	char saved[SHARED];
+} sharing[SHARING];
+
+PROBED long w_breaks(long n)
+{
+	called();
+	w_yields(n);
+	throw n;
+}
+
+static void shares()
+{
+	for (;;) {
+		sum += w_deep(4);
+		try {
+			w_breaks(2);
+		} catch (long n) {
+			sum += n;
+		}
+		passed = -1;
+		yields();
+	}
+}
+
+static void copies(long n)
+{
+	char *shared = stack + STACK - SHARED;
+	long i, lap, left = 0;
 
 	yields = by_own;
-	*--top = nullptr;
-	*--top = (void *)coroutine;
-	own_inside = top - 6;
-	laps(enter_own, migrate);
+	for (i = 0; i < SHARING; i++)
+		sharing[i].sp = nullptr;
+	for (lap = 0; left < SHARING; lap++) {
+		auto &s = sharing[i = lap % SHARING];
+
+		if (s.sp)
+			memcpy(shared, s.saved, SHARED);
+		own_inside = s.sp ? s.sp : begins(stack + STACK, shares);
+		passed = 0;
+		enter_own();
+		left += passed < 0;
+		s.sp = own_inside;
+		memcpy(s.saved, shared, SHARED);
+		memset(shared, 0, SHARED);
+		for (i = 0; i < 40; i++)
+			jumps(7);
+	}
 }
 
 /* --- vfork: the child runs on the parent's stack --- */
@@ -332,6 +419,8 @@ static void one(const char *name, long n)
 		exceptions(n);
 	else if (!strcmp(name, "jumps"))
 		jumps(n);
+	else if (!strcmp(name, "storms"))
+		jumps(7);
 	else if (!strcmp(name, "twice"))
 		twice(n);
 	else if (!strcmp(name, "threads"))
@@ -346,6 +435,10 @@ static void one(const char *name, long n)
 		switches(n, false);
 	else if (!strcmp(name, "switches-move"))
 		switches(n, true);
+	else if (!strcmp(name, "abandons"))
+		abandons(n);
+	else if (!strcmp(name, "copies"))
+		copies(n);
 	else if (!strcmp(name, "forks"))
 		sum += w_forks(n);
 	else

@@ -36,4 +36,12 @@ static inline bool ukp_arch_swap(uint64_t *at, uint64_t old, uint64_t new)
 	return done;
 }
 
+static inline bool ukp_arch_set_bit(uint32_t *at, unsigned int bit)
+{
+	bool was;
+
+	__asm__ volatile("btsl %2, %1" : "=@ccc"(was), "+m"(*at) : "Ir"(bit) : "memory");
+	return !was;
+}
+
 #endif

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Calls that are followed: how many, by what, and where their data lies. */
 #include "engine/frames.h"
+#include "engine/orphans.h"
 #include "engine/rethook.h"
 #include "lib/hit/hit.h"
 
-/* Buckets of records that an entry looks through when there are maxactive. */
+/* Buckets of records, or instances, that an entry looks through when there are maxactive. */
 #define LOOK_THROUGH 64
 
 bool calls_take(struct ukp_calls *c)
@@ -49,10 +50,16 @@ static bool is_orphan(const struct ukp_instance *inst, void *arg)
 }
 
 /* There are maxactive: are there such among them as won't come back? */
-static bool find_room(struct ukp_hit *hit, struct ukp_calls *c, uint64_t ctx)
+static bool find_room(struct ukp_hit *hit, struct ukp_calls *c, const struct lib_returns *how,
+                      uint64_t ctx)
 {
 	struct orphan o = { hit->ctl, ctx };
 
+	if (how->by != PLAN_BY_EXIT) {
+		hit_cpu(hit);
+		ukp_orphans_room(hit, LOOK_THROUGH);
+		return calls_take(c);
+	}
 	ukp_frame_drop(hit, ctx);
 	if (calls_take(c))
 		return true;
@@ -68,7 +75,7 @@ struct ukp_instance *calls_follow(struct ukp_hit *hit, struct ukp_calls *c,
 	struct ukp_instance *inst;
 	enum ukp_miss why;
 
-	if (!calls_take(c) && (how->by != PLAN_BY_EXIT || !find_room(hit, c, ctx)))
+	if (!calls_take(c) && !find_room(hit, c, how, ctx))
 		return NULL;
 	if (how->by == PLAN_BY_EXIT) {
 		inst = ukp_frame_get(hit, fn, ctx, &why);
