@@ -55,14 +55,15 @@ static enum ukp_live judge(const struct lib_site *s)
 	return ukp_live_judge(s->site, now, n);
 }
 
+/* Before a breakpoint is set, by all that a hit is judged by, and to the last byte. */
 bool own_live_is_current(const struct lib_site *s)
 {
+	const unsigned int n = ukp_live_bytes(s->addr, s->site->len);
 	uint8_t now[UKP_LIVE_MAX];
 
 	if (s->armed)
 		return judge(s) == UKP_LIVE_OURS;
-	return !jump_read_text(s->addr, now, s->site->len) &&
-	       !memcmp(now, s->site->orig, s->site->len);
+	return !jump_read_text(s->addr, now, n) && !memcmp(now, s->site->orig, n);
 }
 
 /*

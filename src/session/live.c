@@ -93,13 +93,15 @@ static enum ukp_live judge(struct target *t, const struct site *s)
 	return ukp_live_judge(&s->plan, now, n);
 }
 
+/* Before a breakpoint is set, by all that a hit is judged by, and to the last byte. */
 static bool is_as_planned(struct target *t, const struct site *s)
 {
+	const unsigned int n = ukp_live_bytes(s->addr, s->plan.len);
 	uint8_t now[UKP_LIVE_MAX];
 
 	if (s->armed)
 		return judge(t, s) == UKP_LIVE_OURS;
-	return !read_text(t, s->addr, now, s->plan.len) && !memcmp(now, s->plan.orig, s->plan.len);
+	return !read_text(t, s->addr, now, n) && !memcmp(now, s->plan.orig, n);
 }
 
 static void say_rewritten(const struct site *s)

@@ -22,6 +22,7 @@ go()
 
 begin()
 {
+	[ -z "${PID:-}" ] || { kill -9 "$PID" && wait "$PID" || true; } 2>>/dev/null
 	start "$BIN"
 	RWX=$(value 'at rwx') RX=$(value 'at rx') SHARED=$(value 'at shared')
 	tell look
@@ -142,3 +143,21 @@ for round in 1 2; do
 	eq "$(awk '/0x/ { print $1 }' "$T/table" | sort -u)" 100 "counted, round $round: $(cat "$T/table")"
 done
 as_it_left_it "$T/patched" "counted"
+
+# Other code that begins as what was probed there before, while an agent stays in.
+begin
+"$UKP" trace -p "$PID" --any-text "p:stays $RX" >"$T/stays" 2>&1 &
+STAYS=$!
+PIDS+=("$STAYS")
+trace_start 2 --any-text "p:a $RWX"
+go "before other code comes"
+trace_end
+tell tail
+trace_start 2 --any-text "p:a $RWX"
+go "with other code"
+trace_end
+eq "$(grep -c ' a: ' "$T/trace")" 100 "hits of the other code"
+kill -INT "$STAYS"
+wait "$STAYS" || true
+sed 's/^rwx .*/rwx 558d87050000005dc390909090/' "$T/code" >"$T/other"
+as_it_left_it "$T/other" "other code"

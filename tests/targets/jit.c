@@ -7,6 +7,7 @@
  *
  *	go N		calls each that is there, and says how many results were wrong
  *	patch, rewrite	the operand of each second instruction; all of each
+ *	tail		all of rwx but its first instruction
  *	other		unmaps rwx and has something else there, which "check" compares
  *	fork N		go in a child
  */
@@ -35,6 +36,12 @@ static const uint8_t code[] = {
 static const uint8_t anew[] = {
 	0x8d, 0x87, 0x05, 0x00, 0x00, 0x00, /* lea 5(%rdi),%eax */
 	0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0xc3,
+};
+
+static const uint8_t tail[] = {
+	0x55,                               /* push %rbp */
+	0x8d, 0x87, 0x05, 0x00, 0x00, 0x00, /* lea 5(%rdi),%eax */
+	0x5d, 0xc3, 0x90, 0x90, 0x90, 0x90,
 };
 
 int changed(int i);
@@ -128,6 +135,8 @@ static void serve(const char *line)
 		patch(n);
 	else if (!strncmp(line, "rewrite", 7))
 		rewrite();
+	else if (!strncmp(line, "tail", 4))
+		write_code(0, 0, tail, sizeof(tail));
 	else if (!strncmp(line, "other", 5))
 		map_other();
 	else if (!strncmp(line, "check", 5))
