@@ -3,8 +3,8 @@
  * The program may change such text at any time, and so:
  *
  * - What stands around a breakpoint is compared before anything is written
- *   (wire/live.h).  Each is written alone, one byte: beside it the program may be
- *   writing, too.
+ *   (wire/live.h), while all threads stand still: what they write in between would
+ *   get our byte.  Each is written alone, one byte.
  * - The engine looks at each hit.  Between hits nobody notices; live_look() does
  *   when a client asks, or something else changes.
  * - There is no jump: a window's five bytes can't be changed and compared at once.
@@ -113,10 +113,34 @@ static void say_rewritten(const struct site *s)
 			chan_say(p->chan, p, "%s", rewritten);
 }
 
-static void put_back(struct target *t, const struct site *s)
+int live_arm(struct target *t, struct site *s, struct err *err)
 {
+	const uint8_t int3 = 0xcc;
+	int ret = s->armed ? 0 : target_hold(t, err);
+
+	if (ret || s->armed)
+		return ret;
+	if (!is_as_planned(t, s))
+		ret = err_set(err, -EBUSY, "the code at %#lx has changed, it is not probed",
+		              s->addr);
+	else if (inject_write(t->inject, s->addr, &int3, 1))
+		ret = err_set(err, -EIO, "cannot write code of process %d", t->pid);
+	s->armed = !ret;
+	target_release(t);
+	return ret;
+}
+
+void live_disarm(struct target *t, struct site *s)
+{
+	struct err ignored = ERR_INIT;
+	/* Under a debugger, say: a breakpoint that stays is worse. */
+	bool held = s->armed && !target_hold(t, &ignored);
+
 	if (s->armed && judge(t, s) != UKP_LIVE_GONE)
 		inject_write(t->inject, s->addr, &s->first, 1);
+	s->armed = false;
+	if (held)
+		target_release(t);
 }
 
 int live_ready(struct target *t, uint64_t addr, struct err *err)
@@ -131,15 +155,9 @@ int live_ready(struct target *t, uint64_t addr, struct err *err)
 		               addr);
 	if (s->armed)
 		say_rewritten(s);
-	put_back(t, s);
+	live_disarm(t, s);
 	site_forget(t, s);
 	return 0;
-}
-
-void live_disarm(struct target *t, struct site *s)
-{
-	put_back(t, s);
-	s->armed = false;
 }
 
 void live_look(struct target *t)
@@ -152,7 +170,7 @@ void live_look(struct target *t)
 		if (!s->live || !s->armed || s->gone || judge(t, s) == UKP_LIVE_OURS)
 			continue;
 		say_rewritten(s);
-		put_back(t, s);
+		live_disarm(t, s);
 		site_forget(t, s);
 	}
 }

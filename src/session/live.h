@@ -17,7 +17,8 @@ int live_check(struct target *t, uint64_t addr, bool ret, int column, struct err
  * -EBUSY: it has probes that were planted before the program changed the file's text.
  */
 int live_ready(struct target *t, uint64_t addr, struct err *err);
-/* Takes the breakpoint out, if it is still ours. */
+/* The breakpoint in, if the code is as it was planned for; and out, if it is still ours. */
+int live_arm(struct target *t, struct site *s, struct err *err);
 void live_disarm(struct target *t, struct site *s);
 /* Whatever was rewritten or unmapped is forgotten, and its probes' channels are told. */
 void live_look(struct target *t);

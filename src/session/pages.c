@@ -68,14 +68,24 @@ static void give_up(struct patch *p, struct site *s)
 		p->refused(s, "its code cannot be read or written any more", p->arg);
 }
 
+static void patch_live(struct patch *p, struct site *s)
+{
+	struct err ignored = ERR_INIT;
+
+	if (!p->arm)
+		live_disarm(p->t, s);
+	else if (site_wanted(s) && live_arm(p->t, s, &ignored))
+		p->refused(s, "its program is changing its code, or can't be stopped", p->arg);
+}
+
 static void patch_single(struct patch *p, struct site *s)
 {
 	uint8_t code[UKP_INSN_MAX + 1];
 
 	if (s->armed == p->arm)
 		return;
-	if (s->live && !p->arm) {
-		live_disarm(p->t, s);
+	if (s->live) {
+		patch_live(p, s);
 		return;
 	}
 	if (inject_read(p->t->inject, s->addr, code, p->arm ? s->plan.len : 1) ||

@@ -88,6 +88,8 @@ static int arm(struct target *t, struct site *s, struct err *err)
 	unsigned char now[UKP_INSN_MAX + 1], int3 = 0xcc;
 	int ret;
 
+	if (s->live)
+		return live_arm(t, s, err);
 	if (s->armed)
 		return 0;
 	/* All of it: the site may be as old as a library that was there before. */

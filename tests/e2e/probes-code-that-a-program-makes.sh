@@ -161,3 +161,14 @@ kill -INT "$STAYS"
 wait "$STAYS" || true
 sed 's/^rwx .*/rwx 558d87050000005dc390909090/' "$T/code" >"$T/other"
 as_it_left_it "$T/other" "other code"
+
+# Planted and taken out beside a thread that writes there: that may be refused.
+begin
+tell churn
+for round in {1..8}; do
+	"$UKP" trace -p "$PID" --any-text --for 0.02 "p:a $RWX" >"$T/trace" 2>"$T/err" || true
+	alive "$PID" || fail "it died while it was writing, round $round: $(cat "$T/err")"
+done
+tell still
+eq "$(value wrong)" 0 "wrong results while it was writing"
+as_it_left_it "$T/code" "written all the time"

@@ -10,7 +10,9 @@
  *	tail		all of rwx but its first instruction
  *	other		unmaps rwx and has something else there, which "check" compares
  *	fork N		go in a child
+ *	churn, still	a thread writes rwx anew all the time, and calls it; it ends
  */
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -123,6 +125,31 @@ static long forked(int n)
 	return status;
 }
 
+static pthread_t thread;
+static int churning;
+
+static void *churn(void *arg)
+{
+	long wrong = 0;
+
+	for (int i = 0; __atomic_load_n(&churning, __ATOMIC_RELAXED); i++) {
+		memcpy(v[0].at, i % 2 ? anew : code, sizeof(code));
+		for (int k = 0; k < 20; k++)
+			wrong += ((fn)v[0].at)(i) != i + 5;
+	}
+	return (void *)wrong;
+}
+
+static void still(void)
+{
+	void *wrong;
+
+	churning = 0;
+	pthread_join(thread, &wrong);
+	printf("wrong %ld\n", (long)wrong);
+	write_code(0, 0, code, sizeof(code));
+}
+
 static void serve(const char *line)
 {
 	int n = strchr(line, ' ') ? atoi(strchr(line, ' ')) : 0;
@@ -141,6 +168,10 @@ static void serve(const char *line)
 		map_other();
 	else if (!strncmp(line, "check", 5))
 		printf("wrong %d\n", memcmp(place, other, PAGE) != 0);
+	else if (!strncmp(line, "churn", 5))
+		churning = !pthread_create(&thread, NULL, churn, NULL);
+	else if (!strncmp(line, "still", 5))
+		still();
 	/* Whether its own view of the code is as it should be. */
 	for (int i = 0; i < 3; i++) {
 		printf("%s ", v[i].name);
