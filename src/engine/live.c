@@ -82,35 +82,57 @@ static bool put_back(const struct ukp_site *s, bool fatal)
 	return done;
 }
 
+/* Of text that its program leaves alone only the instruction is known. */
 static enum ukp_live look(const struct ukp_ctl *ctl, const struct ukp_site *s)
 {
-	const unsigned int n = ukp_live_bytes(s->addr, s->len);
+	const bool live = s->flags & UKP_SITE_LIVE;
+	const unsigned int n = live ? ukp_live_bytes(s->addr, s->len) : s->len;
 	uint8_t now[UKP_LIVE_MAX];
+	unsigned int i;
 
 	if (n > sizeof(now) || !read_text(ctl, s, now, n))
 		return UKP_LIVE_OURS;
-	return ukp_live_judge(s, now, n);
+	if (live)
+		return ukp_live_judge(s, now, n);
+	for (i = 1; i < n && now[i] == s->orig[i]; i++)
+		;
+	return i < n ? UKP_LIVE_GONE : UKP_LIVE_OURS;
 }
 
 /*
- * The site of addr whose text this is.  There may be several: of code that was there
- * before, which a forked child may have still.
+ * There may be several sites of an address, of code that was there before.  The
+ * breakpoint is the newest one's, which is the last in the area; but in a forked child
+ * that shares our memory and not our text, it is that of the one whose text it has.
  */
-struct ukp_site *ukp_live_find(const struct ukp_ctl *ctl, uint64_t addr,
-                               const struct ukp_ucontext *uc)
+static struct ukp_site *choose(const struct ukp_ctl *ctl, uint64_t addr, bool by_text)
 {
 	const struct ukp_site_table *t = ukp_ctl_at(ctl, ctl->sites);
 	uint32_t i = ukp_site_hash(addr), n, off;
+	enum ukp_live is, found = UKP_LIVE_GONE;
+	struct ukp_site *s, *best = NULL;
 
 	for (n = 0; n <= t->mask && (off = t->site[i & t->mask]); n++, i++) {
-		struct ukp_site *s = ukp_ctl_at(ctl, off);
-		enum ukp_live is = s->addr == addr ? look(ctl, s) : UKP_LIVE_GONE;
-
-		if (is == UKP_LIVE_OURS)
-			return s;
-		/* Where it can't be put back there is no better way than the old one. */
-		if (is == UKP_LIVE_PATCHED)
-			return put_back(s, ukp_faults_are_fatal(uc)) ? NULL : s;
+		s = ukp_ctl_at(ctl, off);
+		is = s->addr != addr ? UKP_LIVE_GONE : by_text ? look(ctl, s) : UKP_LIVE_OURS;
+		if (is == UKP_LIVE_GONE || is > found || (is == found && s < best))
+			continue;
+		best = s;
+		found = is;
 	}
-	return NULL;
+	return best;
+}
+
+struct ukp_site *ukp_live_find(const struct ukp_ctl *ctl, uint64_t addr,
+                               const struct ukp_ucontext *uc)
+{
+	const bool shares = !ukp_hit_alive(ctl) && !(ctl->flags & UKP_CTL_OWN);
+	struct ukp_site *s = choose(ctl, addr, shares);
+	enum ukp_live is = UKP_LIVE_GONE;
+
+	if (s)
+		is = s->flags & UKP_SITE_LIVE ? look(ctl, s) : UKP_LIVE_OURS;
+	/* Where it can't be put back there is no better way than the old one. */
+	if (is == UKP_LIVE_PATCHED && put_back(s, ukp_faults_are_fatal(uc)))
+		is = UKP_LIVE_GONE;
+	return is == UKP_LIVE_GONE ? NULL : s;
 }

@@ -205,7 +205,7 @@ static int build(struct bulk *b, struct err *err)
 
 		/* A second member of a place fares as the first. */
 		if (!i || b->v[i - 1]->addr != m->addr) {
-			ret = m->live ? live_ready(b->t, m->addr, err) : 0;
+			ret = live_ready(b->t, m, err);
 			s = sites_find(b->t, m->addr);
 			if (!ret && !s)
 				ret = make_site(b, m, &s, &why, err);

@@ -143,16 +143,17 @@ void live_disarm(struct target *t, struct site *s)
 		target_release(t);
 }
 
-int live_ready(struct target *t, uint64_t addr, struct err *err)
+int live_ready(struct target *t, const struct probe *p, struct err *err)
 {
-	struct site *s = sites_find(t, addr);
+	struct site *s = sites_find(t, p->addr);
 
-	if (!s || (s->live && is_as_planned(t, s)))
+	/* Neither it nor what is there now is code that the program may rewrite. */
+	if (!s || (!s->live && !p->live) || (s->live && is_as_planned(t, s)))
 		return 0;
 	if (!s->live && s->armed)
 		return err_set(err, -EBUSY,
 		               "the code at %#lx was changed under a probe, which has to go first",
-		               addr);
+		               p->addr);
 	if (s->armed)
 		say_rewritten(s);
 	live_disarm(t, s);

@@ -16,7 +16,7 @@ int live_check(struct target *t, uint64_t addr, bool ret, int column, struct err
  * Before a probe is planted there: a site that was made for other code is forgotten.
  * -EBUSY: it has probes that were planted before the program changed the file's text.
  */
-int live_ready(struct target *t, uint64_t addr, struct err *err);
+int live_ready(struct target *t, const struct probe *p, struct err *err);
 /* The breakpoint in, if the code is as it was planned for; and out, if it is still ours. */
 int live_arm(struct target *t, struct site *s, struct err *err);
 void live_disarm(struct target *t, struct site *s);

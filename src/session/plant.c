@@ -282,7 +282,7 @@ void probe_unlink(struct target *t, struct probe *p)
 
 int probe_ready(struct target *t, struct probe *p, struct err *err)
 {
-	int ret = p->live ? live_ready(t, p->addr, err) : 0;
+	int ret = live_ready(t, p, err);
 	struct site *s = ret ? NULL : sites_find(t, p->addr);
 
 	if (!ret && !s)

@@ -172,21 +172,43 @@ static void add_sites(struct restore *r)
 	}
 }
 
-static void restore_live_one(const struct leave *l, const struct ukp_site *s)
+static enum ukp_live look(const struct leave *l, const struct ukp_site *s)
 {
 	const unsigned int n = ukp_live_bytes(s->addr, s->len);
 	uint8_t now[UKP_LIVE_MAX];
 
-	if (n <= sizeof(now) && !inject_read(l->inject, s->addr, now, n) &&
-	    ukp_live_judge(s, now, n) != UKP_LIVE_GONE)
-		inject_write(l->inject, s->addr, s->orig, 1);
+	if (n > sizeof(now) || inject_read(l->inject, s->addr, now, n))
+		return UKP_LIVE_GONE;
+	return ukp_live_judge(s, now, n);
 }
 
+/* n of one address, the newest first: told as the engine tells them. */
+static void restore_live_one(const struct leave *l, const struct ukp_site *const *v, size_t n)
+{
+	enum ukp_live found = UKP_LIVE_GONE;
+	const struct ukp_site *best = NULL;
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		enum ukp_live is = look(l, v[i]);
+
+		if (is < found) {
+			found = is;
+			best = v[i];
+		}
+	}
+	if (best)
+		inject_write(l->inject, best->addr, best->orig, 1);
+}
+
+/* Of one address, the newer one is further back in the area. */
 static int site_down(const void *a, const void *b)
 {
 	const struct ukp_site *x = *(struct ukp_site *const *)a, *y = *(struct ukp_site *const *)b;
 
-	return x->addr < y->addr ? 1 : x->addr > y->addr ? -1 : 0;
+	if (x->addr != y->addr)
+		return x->addr < y->addr ? 1 : -1;
+	return x < y ? 1 : x > y ? -1 : 0;
 }
 
 /*
@@ -197,7 +219,7 @@ static void restore_live(struct leave *l)
 {
 	const size_t max = l->len / sizeof(struct ukp_site);
 	const struct ukp_site *s, **v = NULL;
-	size_t n = 0, i;
+	size_t n = 0, i, k;
 	uint32_t at = 0;
 
 	while (n < max && (s = leave_next_site(l, &at))) {
@@ -205,14 +227,17 @@ static void restore_live(struct leave *l)
 			continue;
 		v = v ? v : malloc(max * sizeof(*v));
 		if (!v)
-			restore_live_one(l, s);
+			restore_live_one(l, &s, 1);
 		else
 			v[n++] = s;
 	}
 	if (n)
 		qsort(v, n, sizeof(*v), site_down);
-	for (i = 0; i < n; i++)
-		restore_live_one(l, v[i]);
+	for (i = 0; i < n; i = k) {
+		for (k = i + 1; k < n && v[k]->addr == v[i]->addr; k++)
+			;
+		restore_live_one(l, v + i, k - i);
+	}
 	free(v);
 }
 

@@ -84,8 +84,9 @@ static int grow_engine(struct target *t, size_t n)
 		return -ENOSPC;
 	tab = target_at(t, off);
 	tab->mask = entries - 1;
+	/* Where it is looked for, also if it is gone: a forked child may have its text. */
 	for (i = 0; i < t->nr_sites; i++)
-		area_table_put(tab, entries - 1, t->sites[i]->addr, t->sites[i]->off);
+		area_table_put(tab, entries - 1, t->sites[i]->plan.addr, t->sites[i]->off);
 	t->own.sites = off;
 	t->table_mask = entries - 1;
 	__atomic_store_n(&t->ctl->sites, off, __ATOMIC_RELEASE);

@@ -17,6 +17,7 @@
 #define UKP_LIVE_MAX (UKP_INSN_MAX + 1)
 #define UKP_LIVE_PAGE 4096u
 
+/* The better one is the smaller. */
 enum ukp_live {
 	UKP_LIVE_OURS,    /* all as it was planted */
 	UKP_LIVE_PATCHED, /* our breakpoint, but the rest of the instruction is another */

@@ -42,11 +42,12 @@ cleanup()
 
 	set +e
 	[ $status != 0 ] || [ $SKIPS != 0 ] || echo "ok $NAME_OF_TEST"
+	exec 2>>/dev/null
 	# The traces first: their brokers take the probes out.
 	for p in "${PIDS[@]}"; do
 		ours "$p" && kill -9 "$p"
-	done 2>>/dev/null
-	wait 2>>/dev/null
+	done
+	wait
 	rm -rf "$T"
 }
 trap cleanup EXIT

@@ -162,6 +162,39 @@ wait "$STAYS" || true
 sed 's/^rwx .*/rwx 558d87050000005dc390909090/' "$T/code" >"$T/other"
 as_it_left_it "$T/other" "other code"
 
+# The same place again, in code that was patched under a probe, or is the file's again:
+# sites of the code before are still known then.
+begin
+"$UKP" trace -p "$PID" --any-text "p:stays changed+4" >"$T/stays" 2>&1 &
+STAYS=$!
+PIDS+=("$STAYS")
+trace_start 2 --any-text "p:b $(at "$RWX" 4)"
+tell patch -1
+trace_end
+trace_start 4 --any-text "p:b $(at "$RWX" 4)" "p:a $RWX" "p:d changed+4"
+go "where there was other code"
+trace_end
+eq "$(hits)" "100 100 0 100" "hits where there was other code"
+kill -INT "$STAYS"
+wait "$STAYS" || true
+sed 's/b805000000/b804000000/' "$T/code" >"$T/patched"
+as_it_left_it "$T/patched" "patched, and planted again"
+
+# And then it is all left behind.
+begin
+"$UKP" trace -p "$PID" --any-text "p:stays $RX" >"$T/stays" 2>&1 &
+PIDS+=("$!")
+trace_start 2 --any-text "p:b $(at "$RWX" 4)"
+trace_end
+tell zero
+trace_start 2 --any-text "p:b $(at "$RWX" 4)"
+kill_both
+go "orphaned in other code"
+cured || fail "cure: $(cat "$T/cure")"
+go "cured of other code"
+sed 's/b805000000/2500000000/' "$T/code" >"$T/patched"
+as_it_left_it "$T/patched" "cured of other code"
+
 # Planted and taken out beside a thread that writes there: that may be refused.
 begin
 tell churn

@@ -7,6 +7,7 @@
  *
  *	go N		calls each that is there, and says how many results were wrong
  *	patch, rewrite	the operand of each second instruction; all of each
+ *	zero		each second instruction is another one of that length
  *	tail		all of rwx but its first instruction
  *	other		unmaps rwx and has something else there, which "check" compares
  *	fork N		go in a child
@@ -90,6 +91,16 @@ static void patch(int by)
 	}
 }
 
+static void zero(void)
+{
+	static const uint8_t and[] = { 0x25, 0, 0, 0, 0 }; /* and $0,%eax */
+
+	for (int i = 0; i < 3; i++) {
+		write_code(i, OPERAND - 1, and, sizeof(and));
+		v[i].add = 0;
+	}
+}
+
 static void rewrite(void)
 {
 	for (int i = 0; i < 3; i++) {
@@ -162,6 +173,8 @@ static void serve(const char *line)
 		patch(n);
 	else if (!strncmp(line, "rewrite", 7))
 		rewrite();
+	else if (!strncmp(line, "zero", 4))
+		zero();
 	else if (!strncmp(line, "tail", 4))
 		write_code(0, 0, tail, sizeof(tail));
 	else if (!strncmp(line, "other", 5))
