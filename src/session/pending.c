@@ -278,8 +278,8 @@ static void set_hook(struct target *t, bool on)
 		p->enabled = on;
 		if (on)
 			probe_arm(t, p, &ignored);
-		else
-			probe_disarm(t, p);
+		else if (!site_wanted(p->site))
+			probe_disarm(t, p); /* else somebody has a probe there, too */
 	}
 	if (!on)
 		answer(t, __atomic_load_n(&t->ctl->load_seq, __ATOMIC_ACQUIRE));

@@ -109,6 +109,21 @@ grep -q 'never probed: libnone.so:late_work: libnone.so is not loaded' "$T/err" 
 tell unload
 assert_untouched "$PID" "$T/before"
 
+# --- where its own probe is, a user's stays when nobody waits any more ------------
+"$UKP" trace -p "$PID" -o "$T/hook" 'p:hook _dl_debug_state' >"$T/other" 2>&1 &
+HOOK=$!
+PIDS+=("$HOOK")
+TRACE=$HOOK
+within 20 planted "$PID" 1 || fail "hook: nothing was planted"
+waiting 1 'p liblate.so:late_work'
+trace_end
+tell load "$T/liblate.so"
+kill -INT "$HOOK"
+wait "$HOOK" || fail "hook: $(cat "$T/other")"
+grep -q ' hook: ' "$T/hook" || fail "hook: no hit, nobody waits: $(cat "$T/other")"
+tell unload
+assert_untouched "$PID" "$T/before"
+
 # --- both sides are killed while it waits ---------------------------------------
 waiting 1 'p liblate.so:late_work'
 kill_both
