@@ -39,8 +39,11 @@ int ukp_sigaction_hit(struct ukp_hit *hit, uint64_t ctx)
 	if (!sig || sig >= UKP_NR_SIGNALS || !(ctl->taken & 1ull << (sig - 1)))
 		return 0;
 	old = ukp_old_action(ctl, (int)sig);
-	/* Arguments that fault are left to the function itself. */
-	if ((hit->flags & UKP_HIT_NOREAD) || ukp_arch_copy(&ret, (void *)regs->sp, 8))
+	/*
+	 * Arguments that fault are left to the function itself.  Where a fault would
+	 * kill, since the caller blocks SIGSEGV, it would so there, too.
+	 */
+	if (ukp_arch_copy(&ret, (void *)regs->sp, 8))
 		return 0;
 	if (regs->si && ukp_arch_copy(&act, (void *)regs->si, sizeof(act)))
 		return 0;

@@ -14,6 +14,7 @@
 #include "agent/agent.h"
 #include "engine/signal.h"
 #include "patch/area.h"
+#include "session/optimize.h"
 #include "session/proto.h"
 #include "session/target.h"
 #include "wire/instance.h"
@@ -228,6 +229,9 @@ int target_prepare(struct target *t, struct err *err)
 	t->own.start_time = proto_start_time(t->pid);
 	if (!ret)
 		ret = probe_internal(t, "sigaction", AGENT_SIGACTION_HIT, err);
+	/* Libraries change their handlers while they block all signals, as libuv does. */
+	for (p = t->internal; p && optimize_allowed(); p = p->next_mine)
+		p->jump_only = "it may be called with all signals blocked";
 	for (i = 0; !ret && i < sizeof(unwinder) / sizeof(*unwinder); i++)
 		ret = probe_internal(t, unwinder[i], AGENT_UNWIND_HIT, err);
 	if (!ret)

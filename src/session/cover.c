@@ -222,7 +222,7 @@ bool cover_form(struct target *t, struct draft *f)
 	unsigned int i;
 
 	f->count = true;
-	f->call = false;
+	f->call = f->flow = false;
 	f->saves = PLAN_SAVE_CALL;
 	for (i = 0; i < UKP_WINDOW_INSNS; i++) {
 		if (!(f->probes >> i & 1))
@@ -230,6 +230,7 @@ bool cover_form(struct target *t, struct draft *f)
 		for (p = f->site[i]->probes; p; p = p->next) {
 			f->saves |= reads(p);
 			f->call |= i == 0 && follows(p);
+			f->flow |= p->kind == PROBE_INTERNAL;
 			/* That form looks no further than whether it is in a child. */
 			if (p->kind != PROBE_COUNT || p->chan->follow || !p->enabled || p->next ||
 			    p != f->site[i]->probes)

@@ -42,7 +42,7 @@ struct draft {
 	size_t avail;
 	uint8_t probes;
 	struct site *site[WINDOW_SITES];
-	bool count, call; /* as in struct window */
+	bool count, call, flow; /* as in struct window */
 	uint32_t saves;
 };
 

@@ -58,6 +58,9 @@ static bool is_fresh(struct target *t, const struct site *s)
 	uint64_t at = s->jumped ? s->window->d.addr : s->addr;
 	uint8_t now, is = s->jumped ? s->window->d.jump[0] : 0xcc;
 
+	/* Armed without a byte changed, until its jump comes. */
+	if (s->jump_only && !s->jumped)
+		return false;
 	return (s->armed || s->jumped) && !inject_read(t->inject, at, &now, 1) && now != is;
 }
 
@@ -70,7 +73,8 @@ static void check(struct target *t, struct site *s)
 		return;
 	if (!is_there(t, s))
 		site_forget(t, s);
-	else if (s->armed && !inject_read(t->inject, s->addr, &now, 1) && now == s->first)
+	else if (s->armed && !s->jump_only && !inject_read(t->inject, s->addr, &now, 1) &&
+	         now == s->first)
 		s->armed = false;
 }
 

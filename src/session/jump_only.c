@@ -13,7 +13,8 @@
  * record names.  What can't be had there is a read that may fault: with SIGSEGV
  * blocked it would end the process.
  *
- * Until its jump is in, such a place is not probed; so a start waits for it.
+ * Until its jump is in, such a place is not probed; so a start waits for it.  One of
+ * our own probes is among them, sigaction()'s.
  */
 #include <errno.h>
 #include <unistd.h>
@@ -145,6 +146,27 @@ static int judge_singles(struct chan *c, struct err *err)
 	return 0;
 }
 
+/* What can't have a jump, we want all the same: as a breakpoint. */
+static void settle_internal(struct target *t)
+{
+	struct err ignored = ERR_INIT;
+	struct probe *p;
+
+	for (p = t->internal; p; p = p->next_mine) {
+		struct ukp_site *shared;
+		struct site *s = p->site;
+
+		if (!s || !lost(s) || s->jumped || s->probes != p || p->next)
+			continue;
+		s->jump_only = p->jump_only = NULL;
+		s->plan.flags &= (uint8_t)~UKP_SITE_JUMP_ONLY;
+		shared = target_at(t, s->off);
+		shared->flags &= (uint8_t)~UKP_SITE_JUMP_ONLY;
+		s->armed = false;
+		probe_arm(t, p, &ignored);
+	}
+}
+
 int jump_only_land(struct chan *c, struct err *err)
 {
 	const struct probe *p;
@@ -153,10 +175,11 @@ int jump_only_land(struct chan *c, struct err *err)
 	c->waiting = 0;
 	for (p = c->probes; p && !is_concerned(p); p = p->next_mine)
 		;
-	if (!p)
+	if (!p && !optimize_owes(c->target))
 		return 0;
 	optimize_await(c->target, SETS_MS);
 	land(c->target);
+	settle_internal(c->target);
 	ret = judge_many(c, err);
 	return ret ? ret : judge_singles(c, err);
 }

@@ -15,7 +15,8 @@ bool cover_same(const struct window *w, const struct draft *f)
 {
 	return w->d.addr == f->addr && w->text == f->text && w->probes == f->probes &&
 	       w->d.len == f->w.len && w->count == f->count && w->call == f->call &&
-	       w->saves == f->saves && !memcmp(w->site, f->site, sizeof(f->site)) &&
+	       w->flow == f->flow && w->saves == f->saves &&
+	       !memcmp(w->site, f->site, sizeof(f->site)) &&
 	       w->len == f->addr - f->text + f->w.covered &&
 	       !memcmp(w->code + (f->addr - f->text), f->code, f->w.covered);
 }
@@ -94,7 +95,7 @@ static const char *plan(struct target *t, struct cover *c, const struct draft *f
 		.buf = c->chunk_at + c->used,
 		.engine = t->own.text + agent_offset(AGENT_DETOUR_HIT),
 		.entry = t->own.text + agent_offset(AGENT_DETOUR_ENTRY),
-		.form = { .saves = f->saves, .call = f->call },
+		.form = { .saves = f->saves, .call = f->call, .flow = f->flow },
 		.probes = f->probes,
 	};
 	enum plan_refusal refusal;
@@ -130,6 +131,7 @@ static struct window *record(const struct draft *f, const struct plan_detour *p)
 	w->ftrace = f->w.ftrace;
 	w->count = f->count;
 	w->call = f->call;
+	w->flow = f->flow;
 	w->saves = f->saves;
 	memcpy(w->site, f->site, sizeof(w->site));
 	memcpy(w->code + before, f->code, f->w.covered);

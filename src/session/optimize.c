@@ -42,14 +42,20 @@ struct optimizer {
 	size_t nr_in, room_in;
 };
 
-int optimize_open(struct target *t)
+bool optimize_allowed(void)
 {
 	const char *off = getenv("UKPROBES_OPTIMIZATION");
+
+	return !off || off[0] != '0';
+}
+
+int optimize_open(struct target *t)
+{
 	struct optimizer *o;
 
 	if (modules_open(&t->modules))
 		return -ENOMEM;
-	if (off && off[0] == '0')
+	if (!optimize_allowed())
 		return 0;
 	o = calloc(1, sizeof(*o));
 	if (!o || windows_open(&o->windows, t->modules)) {

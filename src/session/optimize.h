@@ -15,6 +15,8 @@
 
 #include "session/target.h"
 
+/* Unless the environment says that it isn't. */
+bool optimize_allowed(void);
 int optimize_open(struct target *t);
 void optimize_close(struct target *t);
 

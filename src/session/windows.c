@@ -155,7 +155,7 @@ bool site_is_ours(const struct site *s)
 	const struct probe *p;
 
 	for (p = s->probes; p; p = p->next)
-		if (p->kind == PROBE_INTERNAL)
+		if (p->kind == PROBE_INTERNAL && !p->jump_only)
 			return true;
 	return false;
 }

@@ -43,6 +43,7 @@ struct window {
 	bool ftrace;    /* nothing but nops that a compiler left for this */
 	bool count;     /* entries count by themselves */
 	bool call;      /* the first one's function may be called in place */
+	bool flow;      /* one of our own may do the function's work, and return from it */
 	enum window_state state;
 	uint32_t saves;                  /* what other entries save */
 	uint32_t off;                    /* of its struct ukp_detour in the control area */
@@ -79,7 +80,7 @@ void window_jump(const struct window *w, uint8_t *bytes);
 /* The window whose detour has pc, or NULL. */
 const struct window *windows_find(const struct windows *ws, uint64_t pc);
 
-/* A probe of our own is among the site's own. */
+/* A probe of our own is among the site's own, and keeps its breakpoint. */
 bool site_is_ours(const struct site *s);
 
 #endif
