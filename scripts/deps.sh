@@ -9,7 +9,8 @@ declare -A need=(
 	[demo]="redis-server redis-tools procps"
 	[check]="bc libcmocka-dev clang clang-format libclang-rt-14-dev g++ gcc-multilib libunwind-14-dev musl-tools gdb strace
 		redis-server redis-tools procps util-linux mandoc python3"
-	[torture]="python3.11 libpython3.11-testsuite sqlite3 libsqlite3-0 libssl3 libssl-dev perl gzip"
+	[torture]="python3.11 libpython3.11-testsuite sqlite3 libsqlite3-0 libssl3 libssl-dev perl gzip
+		redis-server nginx-light wrk postgresql openjdk-17-jdk-headless nodejs golang-go"
 	[bench]="libcmocka-dev libelf-dev"
 	[peers]="uftrace liblttng-ust-dev lttng-tools redis-server redis-tools python3"
 )
