@@ -22,6 +22,7 @@ struct denied {
 	struct sym_proc *sym;
 	bool ret;
 	struct sym_module *go; /* its names are looked up one by one; NULL */
+	struct sym_module *uv; /* so are those of libuv */
 	const char *nameless;  /* against what has no public name; NULL */
 	bool nameless_trap;    /* and that is only against breakpoints */
 	const char *all;       /* why nothing can be probed; NULL */
@@ -114,6 +115,7 @@ int denied_open(struct denied **ret_d, struct sym_proc *sym, struct sym_module *
 	d->ret = ret;
 	d->all = ret ? deny_module(sym, m) : NULL;
 	d->go = sym_module_is_go(m) ? m : NULL;
+	d->uv = deny_is_uv(sym, m) ? m : NULL;
 	err = inplace_ranges(sym, m, add_range, &d->inplace);
 	if (!err && ret && sym_module_start(m))
 		err = add_range(&d->inplace, sym_module_start(m), sym_module_start(m) + 1,
@@ -151,7 +153,10 @@ static const char *check(const struct denied *d, uint64_t addr, bool *trap)
 		return d->nameless;
 	}
 	why = find(&d->by_name, addr);
-	*trap = !why;
+	if (why)
+		return why;
+	*trap = true;
+	why = d->uv ? deny_uv(d->sym, d->uv, addr) : NULL;
 	return why ? why : find(&d->trap, addr);
 }
 

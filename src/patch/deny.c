@@ -353,6 +353,10 @@ static const char *check(struct sym_proc *p, uint64_t addr, bool ret, bool *trap
 		why = deny_go(p, m, addr);
 	if (!why && ret && addr == sym_module_start(m))
 		why = deny_start;
+	if (why)
+		return why;
+	why = deny_uv(p, m, addr);
+	*trap = why;
 	if (why || !deny_is_libc(p, m))
 		return why;
 	/* Debug symbols, where they are installed, change nothing. */

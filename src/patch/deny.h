@@ -46,6 +46,9 @@ const char *deny_module(struct sym_proc *p, struct sym_module *m);
 extern const char deny_start[];
 /* The runtime of a Go program: a reason against any probe at addr of m, or NULL. */
 const char *deny_go(struct sym_proc *p, const struct sym_module *m, uint64_t addr);
+/* libuv in m: a reason against a breakpoint at addr, or NULL. */
+const char *deny_uv(struct sym_proc *p, struct sym_module *m, uint64_t addr);
+bool deny_is_uv(struct sym_proc *p, struct sym_module *m);
 /* Why all of m keeps its breakpoints, or NULL. */
 const char *deny_jumps(const struct sym_module *m);
 const char *deny_nameless(struct sym_proc *p, struct sym_module *m, bool *trap);

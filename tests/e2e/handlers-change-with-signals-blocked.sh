@@ -16,7 +16,7 @@ sets()
 }
 for i in $(seq "$N"); do
 	sets go later
-	stat_start 1 'p probed'
+	stat_start 2 'p probed' 'p uv__signal_register_handler'
 	await '^wrong'
 	eq "$(value wrong)" 0 "round $i: wrong while probes came"
 	sets own
