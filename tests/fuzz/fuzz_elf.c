@@ -48,6 +48,8 @@ static void ask(struct sym_proc *p, struct sym_module *m)
 		if (!sym_bounds(p, addr, &start, &end, &signal) && (addr < start || addr >= end))
 			abort();
 		sym_format(p, addr, buf, sizeof(buf));
+		if (sym_label(m, addr) && !m->labels.nr)
+			abort();
 		sym_original(p, addr, buf, 16);
 	}
 }
@@ -77,6 +79,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	symtab_free(&m.symtab);
 	free(m.fdes.fde);
 	free(m.rseq);
+	labels_free(&m.labels);
 	image_free(m.img);
 	return 0;
 }
