@@ -37,9 +37,9 @@ _ukprobe()
 		;;
 	esac
 	case ${COMP_WORDS[1]} in
-	trace) options="--pid --count --for --ret --max-overhead --strict --output --help" ;;
-	latency) options="--pid --for --ret --max-overhead --json --output --help" ;;
-	stat) options="--pid --for --ret --max-overhead --strict --json --output --help" ;;
+	trace) options="--pid --count --for --ret --max-overhead --strict --any-text --follow --output --help" ;;
+	latency) options="--pid --for --ret --follow --max-overhead --json --output --help" ;;
+	stat) options="--pid --for --ret --max-overhead --strict --any-text --follow --json --output --help" ;;
 	help) options=$commands ;;
 	*) options="--pid --help" ;;
 	esac
