@@ -52,15 +52,33 @@ int target_await_open(struct target *t, struct err *err)
 		ret = inject_breathe(t->inject, us, err);
 		us = us < 20000 ? us * 2 : us;
 	}
-	/* Who blocks it for good is refused with its reason. */
+	/* Who blocks it for good gets jumps alone. */
 	return ret;
+}
+
+/*
+ * A thread that blocks it for good, to wait for it or for all signals, will change its
+ * mask again.  Then nothing is opened, and only jumps are planted (jump_only.c).
+ */
+static bool is_closed(struct target *t)
+{
+	const uint64_t bit = 1ull << (UKP_SIGTRAP - 1);
+	size_t i;
+
+	for (i = 0; i < inject_nr_threads(t->inject); i++) {
+		const struct inject_thread *th = inject_thread_at(t->inject, i);
+
+		if (!(th->sigblk & bit) || is_librarys(t, th))
+			continue;
+		t->no_traps = "a thread of the process blocks SIGTRAP, and a breakpoint kills it";
+	}
+	return t->no_traps;
 }
 
 /*
  * A breakpoint met with SIGTRAP blocked kills.  Threads that a library keeps
  * for itself with all signals blocked (jemalloc's, say) get SIGTRAP opened, and
- * what a read in the jump form may raise, while we are here; a main thread that
- * blocks it will change its mask again.
+ * what a read in the jump form may raise, while we are here.
  */
 static int open_masks(struct target *t, struct err *err)
 {
@@ -69,18 +87,17 @@ static int open_masks(struct target *t, struct err *err)
 	uint32_t k;
 
 	for (i = 0; i < inject_nr_threads(t->inject); i++) {
-		struct inject_thread *th = inject_thread_at(t->inject, i);
-		uint64_t mask = th->sigblk;
+		uint64_t mask = inject_thread_at(t->inject, i)->sigblk;
 
 		if (!(mask & bit))
 			continue;
 		for (k = 0; k < t->own.nr_masks && t->own.mask[k] != mask; k++)
 			;
-		if (!is_librarys(t, th) || k == UKP_NR_MASKS)
+		if (k == UKP_NR_MASKS)
 			return err_set(err, -EOPNOTSUPP,
-			               "thread %d of process %d blocks SIGTRAP: a probe would kill "
-			               "it; targets that do are not supported yet",
-			               th->tid, t->pid);
+			               "the threads of process %d that block SIGTRAP have too many "
+			               "different masks",
+			               t->pid);
 		/* Said before it is done, for whoever has to clean up. */
 		t->own.mask[k] = mask;
 		if (k == t->own.nr_masks)
@@ -243,6 +260,21 @@ int target_prepare(struct target *t, struct err *err)
 	return ret;
 }
 
+/* Those that are breakpoints: what they are for we do without. */
+static void keep_traps_out(struct target *t)
+{
+	struct probe *p;
+
+	for (p = t->internal; p; p = p->next_mine) {
+		if (!p->site || p->jump_only)
+			continue;
+		p->enabled = false;
+		p->site->jump_only = t->no_traps;
+		p->site->plan.flags |= UKP_SITE_JUMP_ONLY;
+		((struct ukp_site *)target_at(t, p->site->off))->flags |= UKP_SITE_JUMP_ONLY;
+	}
+}
+
 /* What was changed by someone since, we do without. */
 static void arm_internal(struct target *t)
 {
@@ -261,7 +293,11 @@ int target_take(struct target *t, struct err *err)
 	t->own.tid_off = find_tid_offset(t);
 	t->ctl->tid_off = t->own.tid_off;
 	ret = take_signals(t, err);
-	if (!ret)
+	if (ret)
+		return ret;
+	if (is_closed(t))
+		keep_traps_out(t);
+	else
 		ret = open_masks(t, err);
 	if (!ret)
 		arm_internal(t);

@@ -150,9 +150,9 @@ static void check_sigtrap(struct report *r, pid_t pid)
 	unsigned long long bit = 1ull << (SIGTRAP - 1);
 
 	if (status_field(pid, pid, "SigBlk", 16) & bit)
-		say(r, "no", "sigtrap",
-		    "the main thread blocks SIGTRAP: a breakpoint would kill it -> not supported "
-		    "yet");
+		say(r, "warn", "sigtrap",
+		    "the main thread blocks SIGTRAP: a breakpoint would kill it -> only jumps are "
+		    "planted, where there is room for one, and no returns are followed");
 	else if (status_field(pid, pid, "SigIgn", 16) & bit)
 		say(r, "ok", "sigtrap", "ignored by the program, whose own stay so");
 	else if (status_field(pid, pid, "SigCgt", 16) & bit)

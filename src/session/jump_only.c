@@ -13,6 +13,9 @@
  * record names.  What can't be had there is a read that may fault: with SIGSEGV
  * blocked it would end the process.
  *
+ * Where a thread of the process blocks SIGTRAP for good, to wait for it with sigwait()
+ * or because it waits for all signals, all places are such ones.
+ *
  * Until its jump is in, such a place is not probed; so a start waits for it.  One of
  * our own probes is among them, sigaction()'s.
  */
@@ -31,12 +34,17 @@
 const char *jump_only_refusal(const struct target *t, const struct lang_def *def, bool ret,
                               const char *jump_only)
 {
+	if (ret && jump_only == t->no_traps)
+		return "a thread of the process blocks SIGTRAP: returns are not followed there";
 	if (ret)
 		return "it may run with all signals blocked, on the way to another program: it can "
 		       "be "
 		       "probed by a jump, but its returns cannot";
 	if (!t->optimizer)
 		return tally_both(jump_only, "optimization is off");
+	if (jump_only == t->no_traps && lang_reads_memory(def))
+		return "a thread of the process blocks SIGTRAP, and maybe SIGSEGV, where reading "
+		       "memory that is not there kills: only registers can be recorded";
 	if (lang_reads_memory(def))
 		return "it may run with all signals blocked, where reading memory that is not "
 		       "there "
@@ -152,7 +160,7 @@ static void settle_internal(struct target *t)
 	struct err ignored = ERR_INIT;
 	struct probe *p;
 
-	for (p = t->internal; p; p = p->next_mine) {
+	for (p = t->no_traps ? NULL : t->internal; p; p = p->next_mine) {
 		struct ukp_site *shared;
 		struct site *s = p->site;
 

@@ -69,7 +69,9 @@ int live_check(struct target *t, uint64_t addr, bool ret, int column, struct err
 	const struct sym_map *m = sym_map_find(t->sym, addr);
 	const char *why = NULL;
 
-	if (is_own(t, addr))
+	if (t->no_traps)
+		why = t->no_traps;
+	else if (is_own(t, addr))
 		why = "it is of ukprobes itself";
 	else if (ret)
 		why = "the program may rewrite its code: its returns are not followed";

@@ -27,6 +27,7 @@ static int take(uint64_t addr, const char *why, const char *jump_only, void *arg
 	struct gather *g = arg;
 	struct probe *m;
 
+	jump_only = jump_only_at(g->t, jump_only);
 	if (!why && jump_only)
 		why = jump_only_refusal(g->t, g->head->def, g->stays, jump_only);
 	if (g->nr == g->room) {

@@ -125,6 +125,10 @@ static bool has_hook(const struct target *t)
 
 int pending_check(struct target *t, int column, struct err *err)
 {
+	if (t->no_traps)
+		return err_at(err, -EOPNOTSUPP, column,
+		              "Failed to find symbol: no such library is mapped, and a thread of "
+		              "the process blocks SIGTRAP: the linker can't be watched");
 	return has_hook(t) ? 0
 	                   : err_at(err, -EOPNOTSUPP, column,
 	                            "Failed to find symbol: no such library is mapped, and this "

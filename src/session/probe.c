@@ -100,6 +100,7 @@ static int check_place(struct target *t, struct probe *p, int column, struct err
 		return live_check(t, p->addr, p->kind != PROBE_ENTRY, column, err);
 	ret = place_check(t->sym, p->addr, false, &p->jump_only, column, err);
 
+	p->jump_only = jump_only_at(t, p->jump_only);
 	if (!ret && p->jump_only)
 		why = jump_only_refusal(t, p->def, p->kind != PROBE_ENTRY, p->jump_only);
 	if (why)

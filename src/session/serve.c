@@ -55,7 +55,10 @@ static int serve_open(struct client *c, const struct proto_request *q, struct pr
 	o->chan_size = c->chan->size;
 	o->launched = c->broker->launched;
 	o->pid = t->pid;
-	hazard = hazard_find(t->sym, t->pid, t->altstack);
+	hazard = t->no_traps
+	                 ? "a thread blocks SIGTRAP: there are jumps alone, where there is room "
+	                   "for one, that record registers, and no returns"
+	                 : hazard_find(t->sym, t->pid, t->altstack);
 	snprintf(o->hazard, sizeof(o->hazard), "%s", hazard ? hazard : "");
 	r->len = sizeof(*o);
 	*pass_fd = c->chan->fd;

@@ -176,6 +176,8 @@ struct target {
 	unsigned int holds;  /* nested target_hold() */
 	unsigned int begins; /* nested target_begin() */
 	bool dead;
+	/* Why no breakpoint may stand anywhere, or NULL: a thread blocks the signal. */
+	const char *no_traps;
 	uint64_t altstack; /* bytes of a thread's alternate signal stack; 0: none, unknown */
 
 	/*
@@ -387,6 +389,12 @@ void probe_unlink(struct target *t, struct probe *p);
 bool site_wanted(const struct site *s);
 /* UKP_SITE_* of what is known of it before it is planned. */
 uint8_t site_flags(const struct site *s);
+/* Why only a jump may stand at a place: its own reason, or the process's; or NULL. */
+static inline const char *jump_only_at(const struct target *t, const char *jump_only)
+{
+	return jump_only ? jump_only : t->no_traps;
+}
+
 /* Why a definition can't have a place that jump_only speaks of, or NULL; ret: of returns. */
 const char *jump_only_refusal(const struct target *t, const struct lang_def *def, bool ret,
                               const char *jump_only);
