@@ -29,7 +29,10 @@ void family_find(struct family *f, struct sym_proc *sym, uint64_t ctl)
 	}
 }
 
-/* One look at a file, for there may be thousands of processes. */
+/*
+ * One look at a file, for there may be thousands of processes.  Another area may lie
+ * at the same place: where addresses aren't random, that of another target does.
+ */
 static bool may_have_it(const struct family *f, pid_t pid)
 {
 	char path[96];
@@ -40,16 +43,35 @@ static bool may_have_it(const struct family *f, pid_t pid)
 	return !lstat(path, &st);
 }
 
+static bool has_it(const struct family *f, struct sym_proc *sym)
+{
+	const struct sym_map *m = sym_map_find(sym, f->start);
+
+	return orphan_is_area(m) && m->inode == f->inode;
+}
+
+/* One that can't be looked at may be. */
+static bool is_member(const struct family *f, pid_t pid)
+{
+	struct sym_proc *sym = NULL;
+	struct err ignored = ERR_INIT;
+	bool is;
+
+	if (!may_have_it(f, pid))
+		return false;
+	is = sym_open(&sym, pid, &ignored) || has_it(f, sym);
+	sym_close(sym);
+	return is;
+}
+
 static int cure_held(struct inject *t, struct sym_proc *sym, const struct family *f,
                      struct err *err)
 {
-	const struct sym_map *m;
 	int ret = sym_refresh(sym, err);
 
 	if (ret)
 		return ret;
-	m = sym_map_find(sym, f->start);
-	if (!orphan_is_area(m) || m->inode != f->inode)
+	if (!has_it(f, sym))
 		return 0;
 	return orphan_leave(t, sym, true, err);
 }
@@ -78,7 +100,7 @@ static int cure(const struct family *f, pid_t pid, struct err *err)
 	struct err why = ERR_INIT;
 	int ret = cure_one(f, pid, &why);
 
-	if (!ret || ret == -ESRCH || !may_have_it(f, pid))
+	if (!ret || ret == -ESRCH || !is_member(f, pid))
 		return 0;
 	return err_set(err, ret,
 	               "child %d, forked meanwhile, keeps its probes, which do nothing, until "
@@ -100,7 +122,7 @@ int family_cure(const struct family *f, struct err *err)
 		d = f->start ? opendir("/proc") : NULL;
 		while (d && (e = readdir(d))) {
 			pid = isdigit((unsigned char)e->d_name[0]) ? atoi(e->d_name) : 0;
-			if (pid <= 0 || !may_have_it(f, pid))
+			if (pid <= 0 || !is_member(f, pid))
 				continue;
 			found = true;
 			if (cure(f, pid, err))

@@ -3,6 +3,7 @@
 # Workers that a server forks while it is probed, and theirs, work on and are not
 # counted; at the detach they are cured as their master is, also when that has
 # ended before, or when the broker was killed and the master is cured by hand.
+# Others are left alone.
 . tests/e2e/lib.sh
 
 N=200
@@ -76,3 +77,31 @@ within 30 cured || fail "cure: $(cat "$T/cure")"
 verified "$PID" || fail "verify: $(cat "$T/verify")"
 clean 'cured by hand'
 go 'cured by hand' 3
+
+# Another process, with probes of its own at the same addresses, is no child: it is
+# not even stopped for it.
+if ! command -v strace >>/dev/null || ! setarch -R true 2>>/dev/null; then
+	without "a process at the same addresses" "there is no strace, or no setarch -R"
+	exit 0
+fi
+start setarch -R "$BIN"
+OTHER=$PID
+trace_start 1 'p work'
+OTHERS=$TRACE
+exec 8>&9
+start setarch -R "$BIN"
+trace_start 1 'p work'
+for pid in "$OTHER" "$PID"; do
+	sed -n 's/ .*ukprobes-ctl.*//p' "/proc/$pid/maps"
+done | uniq -d | grep -q . || fail "they have their areas at different addresses"
+kill_both
+strace -o /dev/null -p "$OTHER" 2>"$T/strace.err" &
+STRACE=$!
+PIDS+=("$STRACE")
+within 10 grep -q attached "$T/strace.err"
+"$UKP" cure -p "$PID" >"$T/cure" 2>&1 || fail "beside another: cure: $(cat "$T/cure")"
+verified "$PID" || fail "beside another: verify: $(cat "$T/verify")"
+kill "$STRACE"
+wait "$STRACE" || true
+kill -INT "$OTHERS"
+wait "$OTHERS" || fail "the other trace: $?"
