@@ -6,7 +6,8 @@
  *	2. returns: each live frame gets its true return address back
  *	3. threads: those in slots are moved to the original code, those in the
  *	   agent run on until they are out
- *	4. dispositions, then all mappings
+ *	4. copies of stacks: the same for stubs that lie there
+ *	5. dispositions, then all mappings
  *
  * Works from the control area alone, so it serves a broker that leaves and a
  * new one that finds what a killed one left.  The area is the target's to
@@ -39,8 +40,7 @@ static bool ctl_sane(const struct ukp_ctl *c, size_t len)
 	       c->next_free <= len && c->stub_chunk < (1u << 30) && c->nr_instances <= (1u << 24);
 }
 
-/* How many instances may be in use, and where they lie; 0: none. */
-static uint32_t instances(struct inject *t, const struct ukp_ctl *c, uint64_t *base)
+uint32_t leave_instances(struct inject *t, const struct ukp_ctl *c, uint64_t *base)
 {
 	struct ukp_objpool pool;
 	struct ukp_priv *priv = malloc(sizeof(*priv));
@@ -62,7 +62,7 @@ static void unhook(struct leave *l)
 	uint32_t n, i, k, part;
 	uint64_t base, word;
 
-	n = inst ? instances(l->inject, l->ctl, &base) : 0;
+	n = inst ? leave_instances(l->inject, l->ctl, &base) : 0;
 	for (i = 0; i < n; i += part) {
 		part = n - i < AT_ONCE ? n - i : AT_ONCE;
 		if (inject_read(l->inject, base + (uint64_t)i * sizeof(*inst), inst,
@@ -327,6 +327,7 @@ int leave_target(struct inject *t, struct sym_proc *sym, const struct ukp_ctl *c
 	ret = wait_idle(&l, err);
 	if (ret)
 		return ret;
+	leave_copies(&l);
 	/* It may have executed another program while it ran. */
 	if (!is_there(&l))
 		return 0;
@@ -449,7 +450,7 @@ unsigned int leave_mute(struct target *t, const struct chan *c, bool all)
 	const struct probe *p;
 	uint32_t n, i, k, part;
 
-	n = some ? instances(t->inject, &t->own, &base) : 0;
+	n = some ? leave_instances(t->inject, &t->own, &base) : 0;
 	for (i = 0; i < n; i += part) {
 		uint64_t at = base + (uint64_t)i * sizeof(*some);
 

@@ -30,6 +30,10 @@ struct detour_copy {
 	struct ukp_detour_shape shape;
 };
 
+/* How many instances may be in use, and where they lie; 0: none. */
+uint32_t leave_instances(struct inject *t, const struct ukp_ctl *c, uint64_t *base);
+/* copies.c: no word of the target's leads to a stub any more. */
+void leave_copies(struct leave *l);
 /* The sites in the area from *i on; NULL at the end. */
 const struct ukp_site *leave_next_site(struct leave *l, uint32_t *i);
 /* The detours in the area, copied but for their maps. */

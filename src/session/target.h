@@ -11,6 +11,7 @@
  *	shared.c   other processes in its memory
  *	leave.c    the way out, from nothing but what lies in the target
  *	orphan.c   and that of what a killed broker has left
+ *	copies.c   of stacks, with stubs in them, at the way out
  *	restore.c  its text
  *	probe.c    from a line of text to a checked probe
  *	plant.c    sites, slots, actions

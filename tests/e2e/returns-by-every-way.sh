@@ -9,11 +9,16 @@
 CASES='threads exceptions jumps twice walks contexts contexts-move switches switches-move abandons copies forks'
 TIMES=60
 
-run_case()
+run_times()
 {
 	: >"$T/out"
-	say "$1 $TIMES"
+	say "$1 $2"
 	await "^done $1\$" 60
+}
+
+run_case()
+{
+	run_times "$1" "$TIMES"
 }
 
 # Of all cases: their results go to a file, how many calls that was to ALL.
@@ -45,6 +50,21 @@ cases()
 	pass "$T/with"
 	diff "$T/without" "$T/with" || fail "$1: other results afterwards"
 	assert_untouched "$PID" "$T/before" loose
+	away "$1"
+	assert_untouched "$PID" "$T/before" loose
+}
+
+# Whose stack is copied away when we leave: the stubs there are return addresses again.
+away()
+{
+	run_times goes 1
+	run_times comes 1
+	grep '^result comes' "$T/out" >"$T/without"
+	trace_start 14 "--ret=$RET" "r:w ${BIN##*/}:w_* \$retval"
+	run_times goes 1
+	trace_end
+	run_times comes 1
+	grep '^result comes' "$T/out" | diff "$T/without" - || fail "$1: who was away comes to other results"
 }
 
 jumped()

@@ -367,29 +367,48 @@ static void shares()
 	}
 }
 
-static void copies(long n)
+/* True: it has come to its end. */
+static bool shared_step(int i)
 {
 	char *shared = stack + STACK - SHARED;
+	auto &s = sharing[i];
+
+	if (s.sp)
+		memcpy(shared, s.saved, SHARED);
+	own_inside = s.sp ? s.sp : begins(stack + STACK, shares);
+	passed = 0;
+	yields = by_own;
+	enter_own();
+	s.sp = own_inside;
+	memcpy(s.saved, shared, SHARED);
+	memset(shared, 0, SHARED);
+	return passed < 0;
+}
+
+static void copies(long n)
+{
 	long i, lap, left = 0;
 
-	yields = by_own;
 	for (i = 0; i < SHARING; i++)
 		sharing[i].sp = nullptr;
 	for (lap = 0; left < SHARING; lap++) {
-		auto &s = sharing[i = lap % SHARING];
-
-		if (s.sp)
-			memcpy(shared, s.saved, SHARED);
-		own_inside = s.sp ? s.sp : begins(stack + STACK, shares);
-		passed = 0;
-		enter_own();
-		left += passed < 0;
-		s.sp = own_inside;
-		memcpy(s.saved, shared, SHARED);
-		memset(shared, 0, SHARED);
+		left += shared_step(lap % SHARING);
 		for (i = 0; i < 40; i++)
 			jumps(7);
 	}
+}
+
+/* One that is away between this and the next. */
+static void goes(long n)
+{
+	sharing[0].sp = nullptr;
+	shared_step(0);
+}
+
+static void comes(long n)
+{
+	while (!shared_step(0))
+		;
 }
 
 /* --- vfork: the child runs on the parent's stack --- */
@@ -439,6 +458,10 @@ static void one(const char *name, long n)
 		abandons(n);
 	else if (!strcmp(name, "copies"))
 		copies(n);
+	else if (!strcmp(name, "goes"))
+		goes(n);
+	else if (!strcmp(name, "comes"))
+		comes(n);
 	else if (!strcmp(name, "forks"))
 		sum += w_forks(n);
 	else
