@@ -126,6 +126,23 @@ static void publish(struct facts *f)
 	            f->room_fdes * sizeof(*f->fde) + (f->frames.buf ? f->frames.size : 0);
 }
 
+/*
+ * Go's goroutines return to behind the first instruction of runtime.goexit, an address
+ * that is computed when they begin: a call behind a nop that is there for that alone.
+ */
+static int behind_nops(struct facts *f)
+{
+	uint8_t code[2];
+	size_t i;
+	int r = 0;
+
+	for (i = 0; i < f->nr_funcs && !r; i++)
+		if (facts_fetch(f, f->func[i].start, code, 2) == 2 && code[0] == 0x90 &&
+		    code[1] == 0xe8)
+			r = facts_add_extra(f, f->func[i].start + 1);
+	return r;
+}
+
 int facts_make(struct facts *f)
 {
 	const uint64_t size = f->img->size < IMAGE_LOAD_MAX ? f->img->size : IMAGE_LOAD_MAX;
@@ -148,6 +165,8 @@ int facts_make(struct facts *f)
 		r = facts_relocs(f);
 	if (!r)
 		r = facts_labels(f);
+	if (!r)
+		r = behind_nops(f);
 	if (!r)
 		publish(f);
 	return r;

@@ -341,6 +341,26 @@ static void nops_for_tracers_are_no_targets(void **state)
 	sym_facts_free(f);
 }
 
+/* As Go's goexit is, to whose second instruction goroutines return. */
+static void a_call_behind_a_nop_is_entered_by_its_address(void **state)
+{
+	struct sym_facts *f;
+	size_t i, found = 0;
+
+	write_text(help_path("goexit.c"),
+	           "__asm__(\".text; .type out,@function; out: nop; call end@plt; nop;\"\n"
+	           "        \".size out,.-out\");\n"
+	           "void end(void) {}\n");
+	assert_true(help_run("gcc -shared -fPIC -fcf-protection=none -o %s %s",
+	                     help_path("goexit.so"), help_path("goexit.c")));
+	f = facts_of(help_path("goexit.so"));
+	for (i = 0; i < f->nr_funcs; i++)
+		found += f->func[i].end == f->func[i].start + 7 &&
+		         facts_has_extra(f, f->func[i].start + 1);
+	assert_int_equal(found, 1);
+	sym_facts_free(f);
+}
+
 static void packed_relocations_say_the_same_as_others(void **state)
 {
 	static const char source[] = "int f0(void) { return 0; }\n"
@@ -510,6 +530,7 @@ int main(void)
 		cmocka_unit_test(each_landing_pad_is_known),
 		cmocka_unit_test(a_cold_part_is_told_by_its_name_or_its_frame),
 		cmocka_unit_test(nops_for_tracers_are_no_targets),
+		cmocka_unit_test(a_call_behind_a_nop_is_entered_by_its_address),
 		cmocka_unit_test(packed_relocations_say_the_same_as_others),
 		cmocka_unit_test(words_of_a_fixed_program_are_found_without_relocations),
 		cmocka_unit_test(writable_memory_is_not_read),
