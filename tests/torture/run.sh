@@ -14,6 +14,8 @@
 #				the code is compared with the file
 #	   -l			launched by ukprobe, so that its start is probed too
 #	   -b			without waiting for jumps
+#	   -r			entries and returns of all functions instead; they are to pair.
+#				By RET=slot, if that is set
 #	   -t SECONDS		at most
 #	build OUT CC FLAGS...	a program; sets BIN
 #	input TITLE		standard input becomes a file; sets IN
@@ -165,6 +167,7 @@ start()
 {
 	local defs=("p $MODULE:*+*")
 
+	[ -z "$returns" ] || defs=("f $MODULE:*" "f $MODULE:*%return")
 	mkfifo "$D/in"
 	exec 8<>"$D/in"
 	# Paths may be said, so it is the same one again.
@@ -180,7 +183,7 @@ start()
 		PIDS+=("$P")
 		within 300 waiting || bad "never waits for its input" || return 1
 		alive "$P" || bad "ended before its input: $(tail -n 3 "$D/out")" || return 1
-		"$UKP" stat --json -p "$P" -o "$D/table" "${defs[@]}" 2>"$D/err" 8>&- &
+		"$UKP" stat --json "--ret=${RET:-auto}" -p "$P" -o "$D/table" "${defs[@]}" 2>"$D/err" 8>&- &
 		S=$!
 		PIDS+=("$S")
 	fi
@@ -227,6 +230,10 @@ launched()
 
 count()
 {
+	if [ -n "$returns" ]; then
+		python3 "$HERE/pairs.py" "$D/table" >"$D/tally" || bad "$(cat "$D/tally")"
+		return
+	fi
 	python3 "$HERE/tally.py" add "$T" "$MODULE" "$D/list" "$D/table" "$D/maps" "$D/err" \
 		>"$D/tally" || bad "$(cat "$D/tally")"
 }
@@ -300,16 +307,17 @@ planted()
 
 run()
 {
-	local in=/dev/null mark='' launch='' base='' limit=600 OPTIND=1 o title D P='' S='' F=''
+	local in=/dev/null mark='' launch='' base='' returns='' limit=600 OPTIND=1 o title D P='' S='' F=''
 	local ready=0 worked=0 begun bare how
 
-	while getopts i:m:t:lb o; do
+	while getopts i:m:t:lbr o; do
 		case $o in
 		i) in=$OPTARG ;;
 		m) mark=$OPTARG ;;
 		t) limit=$OPTARG ;;
 		l) launch=1 ;;
 		b) base=1 ;;
+		r) returns=1 ;;
 		*) exit 2 ;;
 		esac
 	done
