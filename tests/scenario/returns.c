@@ -8,8 +8,10 @@
  * their frame.
  */
 #include <dlfcn.h>
+#include <execinfo.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <ucontext.h>
@@ -930,6 +932,46 @@ static void a_call_may_end_in_another_thread(void **state)
 	assert_int_equal(rp.nmissed, 0);
 }
 
+#define STACK (64 << 10)
+
+static void walk_the_stack(void)
+{
+	void *frame[16];
+
+	if (backtrace(frame, 16) < 1)
+		abort();
+	swapcontext(&coroutine, &main_context);
+}
+
+static void run_on(char *stack, void (*fn)(void))
+{
+	getcontext(&coroutine);
+	coroutine.uc_stack.ss_sp = stack;
+	coroutine.uc_stack.ss_size = STACK;
+	makecontext(&coroutine, fn, 0);
+	swapcontext(&main_context, &coroutine);
+}
+
+/* As coroutines are that nobody goes on with. */
+static void a_stack_may_go_with_calls_on_it(void **state)
+{
+	char *stack =
+		mmap(NULL, 2 * STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct kretprobe rp;
+
+	assert_true(stack != MAP_FAILED);
+	plant(&rp, "around");
+	meanwhile = switch_away;
+	run_on(stack + STACK, body);
+	assert_int_equal(entries, 1);
+	munmap(stack + STACK, STACK);
+	/* Below it, so that it would be a caller's if it were there. */
+	run_on(stack, walk_the_stack);
+	assert_int_equal(returns, 0);
+	unregister_kretprobe(&rp);
+	munmap(stack, STACK);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, reset, untouched)
 
 int main(void)
@@ -958,6 +1000,7 @@ int main(void)
 		T(signal_handlers_call_what_is_followed),
 		T(counts_are_exact_with_many_threads),
 		T(a_call_may_end_in_another_thread),
+		T(a_stack_may_go_with_calls_on_it),
 	};
 	int failed = 0;
 
