@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Neighbouring pages are read at once, patched here, and written at once: what
- * is written beside the breakpoints is what was read, in pages that the target
- * may not write.  Where that fails (a library has just gone), a run is halved,
- * down to a single site, of which only its own byte is written.  Text that the
- * program may be writing itself is single sites from the start.
+ * Neighbouring pages are read at once, patched here, and written at once, while the
+ * target stands still: what is written beside the breakpoints is what was read, and a
+ * program may write its own text (static branches).  A few places, and all where it
+ * can't be stopped, are written byte by byte.  Where that fails (a library has just
+ * gone), a run is halved, down to a single site.  Text that the program may rewrite
+ * altogether is single sites from the start.
  */
 #include "session/pages.h"
 
@@ -15,12 +16,14 @@
 
 #define PAGE 4096ull
 #define RUN_MAX (256u << 10)
+#define FEW 64 /* sites whose bytes take no longer than a stop */
 #define INT3 0xcc
 
 struct patch {
 	struct target *t;
 	bool arm;
-	bool again; /* a write failed: what stands there may be ours */
+	bool again;   /* a write failed: what stands there may be ours */
+	bool no_hold; /* it can't be stopped just now */
 	pages_refused_fn refused;
 	void *arg;
 	uint8_t *buf;
@@ -93,28 +96,73 @@ static void patch_single(struct patch *p, struct site *s)
 		give_up(p, s);
 }
 
-static void patch_run(struct patch *p, struct site **v, size_t n)
+/* False: the halves are to find out what can be done. */
+static bool patch_bytes(struct patch *p, struct site **v, size_t n)
+{
+	const uint64_t start = v[0]->addr;
+	uint64_t end = start;
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		if (v[i]->addr + v[i]->plan.len > end)
+			end = v[i]->addr + v[i]->plan.len;
+	if (inject_read(p->t->inject, start, p->buf, end - start))
+		return false;
+	for (i = 0; i < n; i++) {
+		uint8_t *now = p->buf + (v[i]->addr - start);
+
+		if (patch_site(p, v[i], now) && inject_write(p->t->inject, v[i]->addr, now, 1))
+			give_up(p, v[i]);
+	}
+	return true;
+}
+
+/* The same; it stands still. */
+static bool patch_pages(struct patch *p, struct site **v, size_t n)
 {
 	uint64_t start = page_of(v[0]->addr), last = page_of(v[n - 1]->addr) + PAGE;
 	uint64_t end = v[n - 1]->addr + v[n - 1]->plan.len, len;
 	bool changed = false;
 	size_t i;
 
+	len = (end > last ? last + PAGE : last) - start;
+	if (inject_read(p->t->inject, start, p->buf, len))
+		return false;
+	for (i = 0; i < n; i++)
+		changed |= patch_site(p, v[i], p->buf + (v[i]->addr - start));
+	if (!changed || !inject_write(p->t->inject, start, p->buf, last - start))
+		return true;
+	/* Up to where it was written. */
+	p->again = true;
+	for (i = 0; i < n; i++)
+		v[i]->armed = !p->arm;
+	return false;
+}
+
+static bool hold(struct patch *p)
+{
+	struct err ignored = ERR_INIT;
+
+	p->no_hold = p->no_hold || target_hold(p->t, &ignored);
+	return !p->no_hold;
+}
+
+static void patch_run(struct patch *p, struct site **v, size_t n)
+{
+	bool done;
+
 	if (n == 1) {
 		patch_single(p, v[0]);
 		return;
 	}
-	len = (end > last ? last + PAGE : last) - start;
-	if (!inject_read(p->t->inject, start, p->buf, len)) {
-		for (i = 0; i < n; i++)
-			changed |= patch_site(p, v[i], p->buf + (v[i]->addr - start));
-		if (!changed || !inject_write(p->t->inject, start, p->buf, last - start))
-			return;
-		/* Up to where it was written, the halves find out. */
-		p->again = true;
-		for (i = 0; i < n; i++)
-			v[i]->armed = !p->arm;
+	if (n > FEW && hold(p)) {
+		done = patch_pages(p, v, n);
+		target_release(p->t);
+	} else {
+		done = patch_bytes(p, v, n);
 	}
+	if (done)
+		return;
 	patch_run(p, v, n / 2);
 	patch_run(p, v + n / 2, n - n / 2);
 }
