@@ -48,6 +48,9 @@ def children(pid):
 
 class Program:
     modules = ["MAIN", "libc.so.6"]
+    stay = 1.5  # seconds that a client stays, on average: longer where it takes longer to come
+
+    slots = True  # return addresses may be replaced
 
     def __init__(self, folder, built):
         self.folder, self.built = folder, built
@@ -267,7 +270,9 @@ class Postgres(Program):
 
 
 class Jvm(Digests):
+    slots = False
     modules = ["libjvm.so", "libc.so.6", "libzip.so", "libnio.so"]
+    stay = 4
 
     def start(self):
         homes = sorted(glob.glob("/usr/lib/jvm/java-1*-openjdk-*/bin/javac"))
@@ -278,13 +283,15 @@ class Jvm(Digests):
 
 
 class Node(Digests):
-    modules = ["MAIN", "libc.so.6"]
+    slots = False
+    stay = 4
 
     def start(self):
         self.serve(need("node"), HERE + "/server.js")
 
 
 class Go(Digests):
+    slots = False
     modules = ["MAIN"]
 
     def start(self):
