@@ -77,7 +77,7 @@ $(O)/fuzz.a: $(fuzz_objs)
 
 $(O)/tests/fuzz/%: tests/fuzz/%.c $(O)/fuzz.a
 	@mkdir -p $(@D)
-	$(CC) $(hosted) -Itests -fsanitize=fuzzer,address,undefined -o $@ $< $(O)/fuzz.a $(LIBS)
+	$(CC) $(hosted) -Itests -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -o $@ $< $(O)/fuzz.a $(LIBS)
 
 fuzzers: $(fuzz_bin)
 

@@ -21,7 +21,7 @@ const struct ukp_site *leave_next_site(struct leave *l, uint32_t *i)
 	uint32_t off = l->ctl->sites, mask;
 	const struct ukp_site_table *t;
 
-	if (!off || off + sizeof(*t) > l->len)
+	if (!off || off % 8 || off + sizeof(*t) > l->len)
 		return NULL;
 	t = (const void *)((const char *)l->area + off);
 	mask = __atomic_load_n(&t->mask, __ATOMIC_RELAXED);
