@@ -213,6 +213,13 @@ int lang_find_module(const struct lang_place *pl, struct sym_proc *proc, struct 
 	return 0;
 }
 
+/* Code that the program has made, and told perf of. */
+static bool is_made(struct sym_proc *proc, const char *name, struct sym_symbol *s)
+{
+	*s = (struct sym_symbol){ .name = name, .func = true, .version = "" };
+	return sym_perfmap(proc, name, &s->addr, &s->size);
+}
+
 static int resolve_symbol(const struct lang_place *pl, struct sym_proc *proc, uint64_t *addr,
                           struct sym_symbol *func, struct err *err)
 {
@@ -223,6 +230,8 @@ static int resolve_symbol(const struct lang_place *pl, struct sym_proc *proc, ui
 	if (ret)
 		return ret;
 	look_up(&f, proc, m, pl->sym);
+	if (!f.nr && !m && is_made(proc, pl->sym, &f.sym[0]))
+		f.nr = f.total = 1;
 	if (!f.nr)
 		return unknown(proc, m, pl->sym, -EINVAL, pl->column, err);
 	drop_data(&f);

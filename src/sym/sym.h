@@ -90,6 +90,14 @@ struct sym_symbol {
 size_t sym_lookup(struct sym_proc *p, struct sym_module *module, const char *name,
                   struct sym_symbol *out, size_t max);
 
+/*
+ * Code that the process has made, by the name that it has told perf; the last one of
+ * that name.  Nothing says that there is code.
+ */
+bool sym_perfmap(struct sym_proc *p, const char *name, uint64_t *addr, uint64_t *size);
+/* Is that a line of such a file, about name? */
+bool sym_perfmap_line(const char *line, const char *name, uint64_t *addr, uint64_t *size);
+
 /* The symbol that covers addr (functions preferred); false if none. off = addr - symbol. */
 bool sym_resolve(struct sym_proc *p, uint64_t addr, struct sym_symbol *out, uint64_t *off);
 

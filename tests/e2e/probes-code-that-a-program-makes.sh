@@ -5,6 +5,8 @@
 # something else in its place, and is as the program left it in the end.
 . tests/e2e/lib.sh
 build jit dynamic gcc
+MAPS=()
+trap 'rm -f "${MAPS[@]}"; cleanup' EXIT
 
 # The target does something; what it then reads of its own code is in $T/out.
 tell()
@@ -24,6 +26,7 @@ begin()
 {
 	[ -z "${PID:-}" ] || { kill -9 "$PID" && wait "$PID" || true; } 2>>/dev/null
 	start "$BIN"
+	MAPS+=("/tmp/perf-$PID.map")
 	RWX=$(value 'at rwx') RX=$(value 'at rx') SHARED=$(value 'at shared')
 	tell look
 	grep -E '^(rwx|rx|changed) ' "$T/out" >"$T/code"
@@ -42,7 +45,7 @@ refused()
 
 plant()
 {
-	trace_start 4 --any-text "p:a $RWX" "p:b $(at "$RWX" 4) di=%di" "p:c $(at "$RX" 4)" "p:d changed+4"
+	trace_start 4 --any-text "p:a $RWX" "p:b $(at "$RWX" 4) di=%di" 'p:c made+4' 'p:d changed+4'
 }
 
 # Hits of a, b, c and d.
@@ -73,6 +76,9 @@ begin
 refused '--any-text' "p $RWX"
 refused '--any-text' "p $RX"
 refused '--any-text' 'p changed+4'
+refused '--any-text' 'p made'
+refused 'no symbol ma' --any-text 'p ma'
+refused 'is 13 bytes long' --any-text 'p made+13'
 refused 'mapped shared' --any-text "p $SHARED"
 refused 'its returns are not followed' --any-text 'r changed'
 

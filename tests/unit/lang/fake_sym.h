@@ -261,6 +261,15 @@ struct sym_module *sym_module_of(struct sym_proc *p, uint64_t addr)
 	return map ? map->module : NULL;
 }
 
+/* A process that makes no code. */
+bool sym_perfmap(struct sym_proc *p, const char *name, uint64_t *addr, uint64_t *size)
+{
+	(void)p;
+	(void)name;
+	*addr = *size = 0;
+	return false;
+}
+
 size_t sym_suggest(struct sym_proc *p, struct sym_module *module, const char *name,
                    const char **out, size_t max)
 {
