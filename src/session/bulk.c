@@ -169,7 +169,8 @@ static int make_site(struct bulk *b, const struct probe *m, struct site **ret_s,
 	s->first = s->plan.orig[0];
 	s->jump_only = m->jump_only;
 	s->plan.flags |= site_flags(s);
-	s->off = target_alloc(b->t, sizeof(struct ukp_site));
+	/* Exits have sites as well, which were not foreseen. */
+	s->off = sites_reserve(b->t, 1) ? 0 : target_alloc(b->t, sizeof(struct ukp_site));
 	ret = s->off ? put_slot(b, req.slot, out, err)
 	             : err_set(err, -ENOSPC, "the control area of process %d is full", b->t->pid);
 	if (ret) {
