@@ -34,9 +34,12 @@ struct copies {
 
 static uint32_t index_of(const struct ukp_ctl *c, uint64_t addr)
 {
-	uint64_t off = addr - c->stubs;
-	uint64_t i = off / c->stub_chunk * c->stubs_per_chunk + off % c->stub_chunk / UKP_STUB_SIZE;
+	uint64_t off = addr - c->stubs, i;
 
+	/* The area may say anything. */
+	if (!c->stub_chunk || !c->stubs_per_chunk)
+		return UINT32_MAX;
+	i = off / c->stub_chunk * c->stubs_per_chunk + off % c->stub_chunk / UKP_STUB_SIZE;
 	return i < c->nr_instances && addr == ukp_ctl_stub(c, (uint32_t)i) ? (uint32_t)i
 	                                                                   : UINT32_MAX;
 }

@@ -147,6 +147,16 @@ uint64_t target_frames(const struct target *t, struct ukp_frames *laid_out)
 	return 0;
 }
 
+uint64_t target_area_size(void)
+{
+	return 1u << 30;
+}
+
+/* It reads /proc. */
+void leave_copies(struct leave *l)
+{
+}
+
 static const uint8_t *take(const uint8_t **data, size_t *size, size_t n)
 {
 	const uint8_t *p = *data;
