@@ -229,11 +229,23 @@ static enum agent_fn action_of(const struct probe *p)
 	}
 }
 
+/* Where a function is one instruction, which leaves it: the entry, that comes first. */
+static struct probe *entry_of(const struct site *s, const struct probe *p)
+{
+	struct probe *e = p->kind == PROBE_EXIT ? s->probes : NULL;
+
+	while (e && e != p->of)
+		e = e->next;
+	return e;
+}
+
 /* The action at the head of its site's chain: newest first. */
 int probe_link(struct target *t, struct site *s, struct probe *p, struct err *err)
 {
 	struct ukp_site *shared = target_at(t, s->off);
+	struct probe *before, **at;
 	struct ukp_action *a;
+	uint32_t *head;
 
 	p->ctx_off = probe_context(t, p);
 	if (!p->action_off)
@@ -249,10 +261,14 @@ int probe_link(struct target *t, struct site *s, struct probe *p, struct err *er
 	                                     : 0;
 	if (p->chan && p->chan->follow && p->chan->born)
 		a->flags |= UKP_ACTION_FOLLOW | p->chan->born << UKP_ACTION_CHANS_SHIFT;
-	a->next = s->probes ? s->probes->action_off : 0;
-	__atomic_store_n(&shared->action, p->action_off, __ATOMIC_RELEASE);
-	p->next = s->probes;
-	s->probes = p;
+	before = entry_of(s, p);
+	at = before ? &before->next : &s->probes;
+	head = before ? &((struct ukp_action *)target_at(t, before->action_off))->next
+	              : &shared->action;
+	a->next = *at ? (*at)->action_off : 0;
+	__atomic_store_n(head, p->action_off, __ATOMIC_RELEASE);
+	p->next = *at;
+	*at = p;
 	p->site = s;
 	return 0;
 }

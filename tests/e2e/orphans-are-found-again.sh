@@ -57,7 +57,7 @@ for how in '0 slot' '1 call' '1 exit'; do
 	go threads 2
 	snapshot "$PID" loose >"$T/before"
 	MADE=0
-	stat_start 14 "--ret=$RET" "r:w ${BIN##*/}:w_*"
+	stat_start 15 "--ret=$RET" "r:w ${BIN##*/}:w_*"
 	[ "$UKPROBES_OPTIMIZATION" = 0 ] || within 30 jumped || fail "$how: no jumps come"
 	again storms "$STORMS"
 	again exceptions "$THROWS"

@@ -6,7 +6,7 @@
 # way in which returns are caught.
 . tests/e2e/lib.sh
 
-CASES='threads exceptions jumps twice walks contexts contexts-move switches switches-move abandons copies forks'
+CASES='empties threads exceptions jumps twice walks contexts contexts-move switches switches-move abandons copies forks'
 TIMES=60
 
 run_times()
@@ -41,10 +41,11 @@ cases()
 	start "${ENV[@]}" "$BIN"
 	pass "$T/without"
 	snapshot "$PID" loose >"$T/before"
-	trace_start 14 "--ret=$RET" "r:w ${BIN##*/}:w_* \$retval"
+	trace_start 15 "--ret=$RET" "r:w ${BIN##*/}:w_* \$retval"
 	[ "$UKPROBES_OPTIMIZATION" = 0 ] || within 30 jumped || fail "$1: no jumps come"
 	pass "$T/with"
 	trace_end
+	eq "$(grep -c '<- w_empty) ' "$T/trace")" "$TIMES" "$1: returns of what is a return only"
 	diff "$T/without" "$T/with" || fail "$1: other results"
 	eq "$HITS" "$ALL" "$1: hits"
 	pass "$T/with"
@@ -60,7 +61,7 @@ away()
 	run_times goes 1
 	run_times comes 1
 	grep '^result comes' "$T/out" >"$T/without"
-	trace_start 14 "--ret=$RET" "r:w ${BIN##*/}:w_* \$retval"
+	trace_start 15 "--ret=$RET" "r:w ${BIN##*/}:w_* \$retval"
 	run_times goes 1
 	trace_end
 	run_times comes 1

@@ -39,6 +39,22 @@ PROBED long w_leaf(long n)
 	return n * 3 + 1;
 }
 
+/* All of it is its return. */
+extern "C" void w_empty();
+__asm__(".text\n"
+        ".balign 16\n"
+        ".globl w_empty\n"
+        ".type w_empty, @function\n"
+        "w_empty: ret\n"
+        ".size w_empty, . - w_empty\n"
+        ".balign 16, 0xcc\n");
+
+static void empties()
+{
+	called();
+	w_empty();
+}
+
 /* --- exceptions: through, caught above, rethrown, within destructors --- */
 
 PROBED long w_throws(long n)
@@ -438,6 +454,8 @@ static void one(const char *name, long n)
 		exceptions(n);
 	else if (!strcmp(name, "jumps"))
 		jumps(n);
+	else if (!strcmp(name, "empties"))
+		empties();
 	else if (!strcmp(name, "storms"))
 		jumps(7);
 	else if (!strcmp(name, "twice"))
