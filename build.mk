@@ -67,7 +67,7 @@ san_bin := $(filter $(O)/tests/unit/plan/% $(O)/tests/unit/sym/% $(O)/tests/unit
 san-tests: $(san_bin)
 
 # Fuzz drivers, run for FUZZ_SECONDS each on the kept corpus.
-FUZZ_SECONDS ?= 10
+FUZZ_SECONDS ?= 7
 fuzz_bin := $(patsubst tests/fuzz/%.c,$(O)/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 
 fuzz_objs := $(foreach z,base plan plan/x86 sym lang wire engine,$(call obj_of,$(z)))
