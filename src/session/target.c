@@ -401,6 +401,9 @@ int target_attach(struct target **ret_t, pid_t pid, struct inject *held, struct 
 		optimize_open(t);
 	if (!ret && !sym_refresh(t->sym, err))
 		family_find(&t->family, t->sym, t->own.self);
+	/* A start waits for the jumps of our own probes: what they need is made meanwhile. */
+	if (!ret)
+		optimize_kick(t);
 	if (ret) {
 		if (held)
 			target_release(t);
