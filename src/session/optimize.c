@@ -209,6 +209,8 @@ static int sort_out(struct target *t)
 	return 0;
 }
 
+static int off(struct target *t, const struct chan *c, bool ours_stay, struct err *err);
+
 /* Exits that have been found since are planted like anything else: while no jump is in. */
 static int more_exits(struct target *t)
 {
@@ -217,7 +219,7 @@ static int more_exits(struct target *t)
 
 	if (!exits_wait(t))
 		return 0;
-	ret = optimize_off(t, &err);
+	ret = off(t, NULL, true, &err);
 	if (ret || t->dead)
 		return ret;
 	exits_plant(t);
@@ -327,15 +329,31 @@ static bool may_stay(const struct window *w, const struct chan *c)
 	return !concerns(w, c);
 }
 
+/*
+ * Our own probes that can be no breakpoint, and nobody else's beside them: what is
+ * planted for probes that are in already lies in their functions, so not there.
+ */
+static bool is_our_own(const struct window *w)
+{
+	const struct probe *p;
+	unsigned int i;
+
+	for (i = 0; i < WINDOW_SITES; i++)
+		for (p = w->site[i] ? w->site[i]->probes : NULL; p; p = p->next)
+			if (p->kind != PROBE_INTERNAL || !w->site[i]->jump_only)
+				return false;
+	return true;
+}
+
 /* Those that stay go to the end; returns how many do not. */
-static size_t set_apart(struct optimizer *o, const struct chan *c)
+static size_t set_apart(struct optimizer *o, const struct chan *c, bool ours_stay)
 {
 	size_t n = o->nr_in, i = 0;
 
-	while (c && i < n) {
+	while ((c || ours_stay) && i < n) {
 		struct window *w = o->in[i];
 
-		if (!may_stay(w, c)) {
+		if (c ? !may_stay(w, c) : !is_our_own(w)) {
 			i++;
 			continue;
 		}
@@ -346,10 +364,10 @@ static size_t set_apart(struct optimizer *o, const struct chan *c)
 }
 
 /* All out but what c is not concerned with, as far as they could be written. */
-static int take_back(struct target *t, const struct chan *c, struct err *err)
+static int take_back(struct target *t, const struct chan *c, bool ours_stay, struct err *err)
 {
 	struct optimizer *o = t->optimizer;
-	size_t done = 0, left = 0, out = set_apart(o, c), n, i;
+	size_t done = 0, left = 0, out = set_apart(o, c, ours_stay), n, i;
 	int ret = 0;
 
 	while (!t->dead && done < out && !ret) {
@@ -368,7 +386,7 @@ static int take_back(struct target *t, const struct chan *c, struct err *err)
 	return ret == -ESRCH ? 0 : ret;
 }
 
-int optimize_off_for(struct target *t, const struct chan *c, struct err *err)
+static int off(struct target *t, const struct chan *c, bool ours_stay, struct err *err)
 {
 	struct optimizer *o = t->optimizer;
 	size_t i;
@@ -377,7 +395,7 @@ int optimize_off_for(struct target *t, const struct chan *c, struct err *err)
 	if (!o)
 		return 0;
 	exits_off(t);
-	ret = take_back(t, c, err);
+	ret = take_back(t, c, ours_stay, err);
 	if (ret || t->dead)
 		return ret;
 	/* The copies lead past what may be planted next inside the windows. */
@@ -390,9 +408,14 @@ int optimize_off_for(struct target *t, const struct chan *c, struct err *err)
 	return 0;
 }
 
+int optimize_off_for(struct target *t, const struct chan *c, struct err *err)
+{
+	return off(t, c, false, err);
+}
+
 int optimize_off(struct target *t, struct err *err)
 {
-	return optimize_off_for(t, NULL, err);
+	return off(t, NULL, false, err);
 }
 
 void optimize_undo(const struct target *t, uint64_t addr, uint8_t *buf, size_t len)
