@@ -87,12 +87,11 @@ int run_open(struct run *r, const struct options *o)
 	r->launched = o->cmd && !err;
 	if (r->s && o->strict)
 		ukp_session_set_strict(r->s, true);
-	if (r->s)
+	if (r->s) {
 		ukp_session_set_any_text(r->s, o->any_text);
-	if (r->s)
 		ukp_session_set_follow(r->s, o->follow);
-	if (r->s)
 		ukp_session_set_ret(r->s, (enum ukp_ret)o->ret);
+	}
 	interruptible = r->s;
 	if (err)
 		return failed(r, err);

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "engine/rethook.h"
 #include "session/leave.h"
 #include "wire/instance.h"
 
@@ -34,14 +35,13 @@ struct copies {
 
 static uint32_t index_of(const struct ukp_ctl *c, uint64_t addr)
 {
-	uint64_t off = addr - c->stubs, i;
+	uint32_t i;
 
 	/* The area may say anything. */
 	if (!c->stub_chunk || !c->stubs_per_chunk)
 		return UINT32_MAX;
-	i = off / c->stub_chunk * c->stubs_per_chunk + off % c->stub_chunk / UKP_STUB_SIZE;
-	return i < c->nr_instances && addr == ukp_ctl_stub(c, (uint32_t)i) ? (uint32_t)i
-	                                                                   : UINT32_MAX;
+	i = ukp_rethook_index(c, addr);
+	return i != UINT32_MAX && addr == ukp_ctl_stub(c, i) ? i : UINT32_MAX;
 }
 
 static void look_at(struct copies *c, uint64_t addr, size_t words)

@@ -44,6 +44,21 @@ clean()
 	[ $# = 1 ] || go "$1" "$2"
 }
 
+# second PLANTED CMD ARG...: another client, until so many places are planted
+second()
+{
+	"$UKP" "$2" -f -p "$PID" "${@:3}" >"$T/said" 2>&1 &
+	SECOND=$!
+	PIDS+=("$SECOND")
+	within 20 planted "$PID" "$1" || fail "$2: the second was not planted"
+}
+
+second_end()
+{
+	kill -INT "$SECOND"
+	wait "$SECOND" || fail "the second: $(cat "$T/said")"
+}
+
 begin()
 {
 	WORKERS=()
@@ -63,13 +78,9 @@ for form in 0 1; do
 	PIDS+=("${WORKERS[@]}")
 	go "form $form" 3
 	# One that comes later, to the same place, and whose memory the workers don't have.
-	"$UKP" trace -f -p "$PID" -o "$T/second" 'p:x work' 'r:y work' >"$T/said" 2>&1 &
-	SECOND=$!
-	PIDS+=("$SECOND")
-	within 20 planted "$PID" 5 || fail "the second was not planted"
+	second 5 trace -o "$T/second" 'p:x work' 'r:y work'
 	go "form $form, two" 3
-	kill -INT "$SECOND"
-	wait "$SECOND" || fail "the second: $(cat "$T/said")"
+	second_end
 	figures "$T/said"
 	eq "$HITS $RECORDS" "$((2 * N)) $((2 * N))" "hits and records of the second"
 	go "form $form, the second gone" 3
@@ -91,16 +102,12 @@ stat_start 1 -f 'p work'
 within 30 jumped 1 || fail "no jump: $("$UKP" list -p "$PID")"
 tell fork
 go counted 2
-"$UKP" latency -f -p "$PID" -o "$T/latency" work 2>"$T/said" &
-SECOND=$!
-PIDS+=("$SECOND")
-within 20 planted "$PID" 2 || fail "latency was not planted"
+second 2 latency -o "$T/latency" work
 within 30 jumped 2 || fail "no jumps: $("$UKP" list -p "$PID")"
 tell fork
 PIDS+=("${WORKERS[@]}")
 go "counted and timed" 3
-kill -INT "$SECOND"
-wait "$SECOND" || fail "latency: $(cat "$T/said")"
+second_end
 stat_end
 eq "$(awk '$2 ~ /^work/ { print $1 }' "$T/table")" $((5 * N)) "counted"
 grep -Eq "work.*\b$((2 * N))\b" "$T/latency" || fail "timed: $(cat "$T/latency")"
@@ -109,15 +116,11 @@ clean "counted" 3
 # Whoever doesn't ask for it has the master's alone.
 begin
 stat_start 1 'p work'
-"$UKP" stat -f -p "$PID" -o "$T/other" 'p work' 2>"$T/said" &
-SECOND=$!
-PIDS+=("$SECOND")
-within 20 planted "$PID" 2 || fail "the other stat was not planted"
+second 2 stat -o "$T/other" 'p work'
 tell fork
 PIDS+=("${WORKERS[@]}")
 go "side by side" 2
-kill -INT "$SECOND"
-wait "$SECOND" || fail "stat: $(cat "$T/said")"
+second_end
 stat_end
 eq "$(awk '$2 ~ /^work/ { print $1 }' "$T/table")" "$N" "counted without"
 eq "$(awk '$2 ~ /^work/ { print $1 }' "$T/other")" $((2 * N)) "counted with"
