@@ -332,16 +332,33 @@ static int add_paths(struct target *t, struct contexts *c, uint64_t ip)
 	return ret;
 }
 
+static bool is_trap(const uint64_t *w, size_t i, size_t n)
+{
+	return i + FRAME_CODE < n && (uint32_t)w[i + FRAME_SIGNO] == UKP_SIGTRAP &&
+	       (uint32_t)w[i + FRAME_CODE] == UKP_SI_KERNEL;
+}
+
 /*
  * A breakpoint of ours that is being handled: the engine says where that goes
  * on, and since jumps are on their way that is beyond their windows.
  */
 static bool is_our_trap(const struct target *t, const uint64_t *w, size_t i, size_t n)
 {
-	return i >= -FRAME_RESTORER && i + FRAME_CODE < n &&
+	return i >= -FRAME_RESTORER &&
 	       w[i + FRAME_RESTORER] == t->own.text + agent_offset(AGENT_RESTORER) &&
-	       (uint32_t)w[i + FRAME_SIGNO] == UKP_SIGTRAP &&
-	       (uint32_t)w[i + FRAME_CODE] == UKP_SI_KERNEL;
+	       is_trap(w, i, n);
+}
+
+/*
+ * A breakpoint's frame, with where that went on, stays below the stack, and is part
+ * of what a deeper call has not written to: for as long as that lasts it would keep
+ * every jump near it away.  One that isn't whole any more is over.
+ */
+static bool is_left_over(const struct target *t, const uint64_t *w, size_t i, size_t n, uint64_t sp)
+{
+	struct leave l = { .ctl = &t->own };
+
+	return !is_frame(w, i, n, sp) && (is_trap(w, i, n) || in_slots(&l, w[i]));
 }
 
 static int stack_contexts(struct target *t, uint64_t sp, struct contexts *c)
@@ -362,7 +379,8 @@ static int stack_contexts(struct target *t, uint64_t sp, struct contexts *c)
 	for (i = 0; i + 2 < n && !ret; i++)
 		/* Also what a handler has copied: to be wrong here costs a jump, no more. */
 		if ((w[i + 2] & 0xffff) == 0x33 && w[i + 2] >> 48 == 0x2b &&
-		    !other_stack(w, i, sp) && !is_our_trap(t, w, i, n))
+		    !other_stack(w, i, sp) && !is_our_trap(t, w, i, n) &&
+		    !is_left_over(t, w, i, n, sp))
 			ret = add_paths(t, c, w[i]);
 	free(w);
 	return ret;
