@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 static size_t read_data(void *arg, uint64_t addr, void *buf, size_t len)
 {
@@ -101,6 +102,51 @@ struct plan_targets *target_set_make(struct sym_facts *facts)
 		compute(facts, &targets, NULL);
 	sym_facts_free(facts);
 	return targets;
+}
+
+/* Where the unwinder goes on, parts of the function may have tables of their own. */
+static bool has_pads(const struct sym_facts *f, uint64_t from, uint64_t to)
+{
+	size_t i;
+
+	for (i = 0; i < f->nr_pads; i++)
+		if (f->pad[i].func >= from && f->pad[i].func < to)
+			return true;
+	return false;
+}
+
+static struct plan_targets *near_one(const struct plan_module *m, uint64_t addr)
+{
+	struct plan_targets *t;
+	uint64_t from, to;
+
+	if (plan_targets_near(&t, m, addr))
+		return NULL;
+	plan_targets_range(t, &from, &to);
+	if (!has_pads(m->arg, from, to))
+		return t;
+	plan_targets_free(t);
+	return NULL;
+}
+
+void target_set_near(struct sym_facts *facts, const uint64_t *addr, size_t n,
+                     struct plan_targets **to, struct plan_targets **whole)
+{
+	struct plan_module m;
+	size_t i;
+
+	*whole = NULL;
+	memset(to, 0, n * sizeof(*to));
+	if (!sym_facts_load(facts, NULL) && !target_set_module(&m, facts)) {
+		for (i = 0; i < n; i++)
+			to[i] = near_one(&m, addr[i]);
+		for (i = 0; i < n && to[i]; i++)
+			;
+		if (i < n && plan_targets_new(whole, &m))
+			*whole = NULL;
+		target_set_module_free(&m);
+	}
+	sym_facts_free(facts);
 }
 
 struct plan_exits *target_set_exits(struct sym_facts *facts, struct plan_targets **targets)

@@ -23,6 +23,12 @@
  * seconds for a large library.
  */
 struct plan_targets *target_set_make(struct sym_facts *facts);
+/*
+ * For n addresses alone, a set each in to[], where that can be told without decoding
+ * all of the module; NULL where not, and then *whole is made.
+ */
+void target_set_near(struct sym_facts *facts, const uint64_t *addr, size_t n,
+                     struct plan_targets **to, struct plan_targets **whole);
 /* The same of the exits.  *targets: the module's target set; where that is NULL, it is made first.
  */
 struct plan_exits *target_set_exits(struct sym_facts *facts, struct plan_targets **targets);

@@ -18,9 +18,15 @@ struct plan_targets {
 	size_t nr_regions;
 	struct plan_exit *exit;
 	size_t nr_exits, room_exits;
-	bool failed;     /* no memory */
-	uint64_t tables; /* entries of switch tables that may still be read */
+	bool failed;       /* no memory */
+	uint64_t from, to; /* what it is for */
+	uint64_t tables;   /* entries of switch tables that may still be read */
 };
+
+/* A set with its regions, in which nothing is decoded yet: 0, -ENOMEM, -EINVAL. */
+int targets_begin(struct plan_targets **ret, const struct plan_module *m);
+/* The index of addr's region; SIZE_MAX: it is in none. */
+size_t targets_region(const struct plan_targets *t, uint64_t addr);
 
 /* To be called while the set is made. */
 bool targets_in_text(const struct plan_targets *t, uint64_t addr);

@@ -123,7 +123,7 @@ bool plan_targets_boundary(const struct plan_targets *t, uint64_t addr)
 	return x && test(x->boundary, addr - x->start);
 }
 
-static size_t region_index(const struct plan_targets *t, uint64_t addr)
+size_t targets_region(const struct plan_targets *t, uint64_t addr)
 {
 	size_t low = 0, high = t->nr_regions;
 
@@ -140,7 +140,7 @@ static size_t region_index(const struct plan_targets *t, uint64_t addr)
 
 const struct plan_region *plan_targets_region(const struct plan_targets *t, uint64_t addr)
 {
-	size_t i = region_index(t, addr);
+	size_t i = targets_region(t, addr);
 
 	return i == SIZE_MAX ? NULL : &t->region[i];
 }
@@ -162,6 +162,12 @@ const struct plan_exit *plan_targets_exits(const struct plan_targets *t, uint64_
 		;
 	*n = i - low;
 	return *n ? t->exit + low : NULL;
+}
+
+void plan_targets_range(const struct plan_targets *t, uint64_t *from, uint64_t *to)
+{
+	*from = t->from;
+	*to = t->to;
 }
 
 size_t plan_targets_bytes(const struct plan_targets *t)
@@ -300,8 +306,8 @@ static int share_indirect(struct plan_targets *t)
 
 		if (t->exit[i].kind != PLAN_EXIT_PART)
 			continue;
-		a = region_index(t, t->exit[i].addr);
-		b = region_index(t, t->exit[i].target);
+		a = targets_region(t, t->exit[i].addr);
+		b = targets_region(t, t->exit[i].target);
 		if (a != SIZE_MAX && b != SIZE_MAX)
 			up[find_root(up, a)] = find_root(up, b);
 	}
@@ -321,38 +327,51 @@ static int share_indirect(struct plan_targets *t)
 	return 0;
 }
 
-int plan_targets_new(struct plan_targets **ret, const struct plan_module *m)
+/* The set before anything is decoded: starts of functions, relocations, what the caller adds. */
+int targets_begin(struct plan_targets **ret, const struct plan_module *m)
 {
 	struct plan_targets *t;
-	struct scan *s = NULL;
-	int r = -ENOMEM;
 
 	*ret = NULL;
 	if (!in_order(m))
 		return -EINVAL;
 	t = calloc(1, sizeof(*t));
-	if (!t || make_text(t, m) || make_regions(t, m))
-		goto fail;
-	s = scan_new(t, m);
-	if (!s)
-		goto fail;
+	if (!t || make_text(t, m) || make_regions(t, m)) {
+		plan_targets_free(t);
+		return -ENOMEM;
+	}
+	t->to = UINT64_MAX;
 	for (size_t i = 0; i < m->nr_relocs; i++)
 		targets_add(t, m->reloc[i].target);
 	for (size_t i = 0; i < m->nr_extra; i++)
 		targets_add(t, m->extra[i]);
-	for (size_t i = 0; i < t->nr_text; i++)
-		t->tables += t->text[i].end - t->text[i].start;
-	scan_all(t, m, s);
-	find_ambiguous(t, m);
-	if (share_indirect(t) || t->failed)
-		goto fail;
-	scan_free(s);
 	*ret = t;
 	return 0;
-fail:
+}
+
+int plan_targets_new(struct plan_targets **ret, const struct plan_module *m)
+{
+	struct plan_targets *t;
+	struct scan *s;
+	int r = targets_begin(&t, m);
+
+	*ret = NULL;
+	if (r)
+		return r;
+	s = scan_new(t, m);
+	for (size_t i = 0; i < t->nr_text; i++)
+		t->tables += t->text[i].end - t->text[i].start;
+	if (s) {
+		scan_all(t, m, s);
+		find_ambiguous(t, m);
+	}
+	if (!s || share_indirect(t) || t->failed) {
+		plan_targets_free(t);
+		t = NULL;
+	}
 	scan_free(s);
-	plan_targets_free(t);
-	return r;
+	*ret = t;
+	return t ? 0 : -ENOMEM;
 }
 
 void plan_targets_free(struct plan_targets *t)

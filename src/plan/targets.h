@@ -103,8 +103,18 @@ struct plan_targets;
 
 /* -ENOMEM, or -EINVAL where code, func or reloc isn't in order.  Keeps nothing of m. */
 int plan_targets_new(struct plan_targets **ret, const struct plan_module *m);
+/*
+ * For addr's region alone and some padding behind it, without decoding the module:
+ * what is near enough for a short branch is decoded, elsewhere whatever looks like a
+ * branch into it counts as one.  All around it counts as a target.  -EAGAIN: only the
+ * set of the whole module can tell, else as above.  It does not know of tables in
+ * parts of a function that only its landing pads enter: ask for none that has pads.
+ */
+int plan_targets_near(struct plan_targets **ret, const struct plan_module *m, uint64_t addr);
 void plan_targets_free(struct plan_targets *t);
 
+/* What the set is for: all addresses, or what one made for a region knows of. */
+void plan_targets_range(const struct plan_targets *t, uint64_t *from, uint64_t *to);
 /* Is anything in [from, to) a target?  What is no text isn't. */
 bool plan_targets_any(const struct plan_targets *t, uint64_t from, uint64_t to);
 /* Is addr the start of an instruction of a region? */

@@ -30,6 +30,19 @@ void cover_close(struct cover *c)
 	free(c->shape_off);
 }
 
+/* Go no further than its targets are known. */
+static void keep_to_range(struct cover *c)
+{
+	uint64_t from, to;
+
+	plan_targets_range(c->targets, &from, &to);
+	/* For all addresses: it is for no other module. */
+	if (to == UINT64_MAX)
+		return;
+	c->start = from + c->bias;
+	c->end = to + c->bias;
+}
+
 bool cover_module(struct target *t, struct cover *c, uint64_t addr)
 {
 	const struct sym_map *m;
@@ -37,14 +50,17 @@ bool cover_module(struct target *t, struct cover *c, uint64_t addr)
 	if (addr - c->start < c->end - c->start)
 		return c->ready;
 	m = sym_map_find(t->sym, addr);
-	c->start = m ? m->start : addr;
-	c->end = m ? m->end : addr;
 	c->code_len = 0;
 	c->targets = NULL;
-	c->ready = modules_ready(c->modules, m ? m->module : NULL);
+	c->ready = modules_ready(c->modules, m ? m->module : NULL, addr);
+	/* That of another place in it may be there. */
+	c->start = c->ready ? m->start : addr;
+	c->end = c->ready ? m->end : addr;
 	c->why = c->ready ? deny_jumps(m->module) : NULL;
 	if (c->ready && !c->why && !stays_module(c->stays, t->sym, m->module))
-		c->targets = modules_targets(c->modules, m->module, &c->bias);
+		c->targets = modules_targets(c->modules, m->module, addr, &c->bias);
+	if (c->targets)
+		keep_to_range(c);
 	return c->ready;
 }
 

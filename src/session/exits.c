@@ -67,7 +67,7 @@ static bool go_to(struct look *l, uint64_t addr)
 
 	if (before && l->map == before)
 		return l->ready;
-	l->ready = modules_ready(l->t->modules, m);
+	l->ready = modules_exits_ready(l->t->modules, m);
 	l->exits = modules_exits(l->t->modules, m, &l->bias);
 	return l->ready;
 }
@@ -205,7 +205,7 @@ static void plant_one(struct look *l, struct probe *p)
 static void want_one(struct look *l, struct probe *p)
 {
 	if (!p->decided)
-		modules_want(l->t->modules, module_of(l, p->addr), true);
+		modules_want_exits(l->t->modules, module_of(l, p->addr));
 }
 
 static void find_one(struct look *l, struct probe *p)
@@ -296,8 +296,8 @@ static const char *decide_firm(struct look *l, struct probe *p, const char *stay
 
 	if (!l->t->modules)
 		return no_exits;
-	modules_want(l->t->modules, m, true);
-	modules_wait(l->t->modules, m);
+	modules_want_exits(l->t->modules, m);
+	modules_wait_exits(l->t->modules, m);
 	l->map = NULL;
 	go_to(l, p->addr);
 	if (!l->exits)
@@ -323,7 +323,7 @@ static enum plan_window_why window_at(struct look *l, uint64_t addr)
 	uint8_t code[PLAN_WINDOW_MAX];
 	uint64_t bias = 0;
 	struct plan_window_request req = {
-		.targets = modules_targets(l->t->modules, module_of(l, addr), &bias),
+		.targets = modules_targets(l->t->modules, module_of(l, addr), addr, &bias),
 		.code = code,
 		.avail = sizeof(code),
 		.addr = addr - bias,
@@ -345,8 +345,8 @@ static const char *decide_call(struct look *l, struct probe *p, const char *stay
 
 	if (stays || !l->t->optimizer)
 		return stays ? stays : no_jumps;
-	modules_want(l->t->modules, m, true);
-	modules_wait(l->t->modules, m);
+	modules_want_exits(l->t->modules, m);
+	modules_wait_exits(l->t->modules, m);
 	l->map = NULL;
 	go_to(l, p->addr);
 	req.fn = function_of(l, p);

@@ -11,20 +11,30 @@
 
 #include "patch/target_set.h"
 
+/* So many places of a module by themselves, then all of it. */
+#define NEAR_MAX 8
+
+struct near {
+	uint64_t addr;
+	struct plan_targets *targets; /* NULL once made: only the whole set can tell */
+};
+
 struct module_set {
 	struct module_set *next;
 	char *id; /* build-id, or the path where it has none */
 	uint64_t bias;
 	struct sym_facts *facts; /* the thread's while it works */
+	struct near near[NEAR_MAX];
+	size_t nr_near, made;
 	struct plan_targets *targets;
 	struct plan_exits *exits;
-	bool want_exits;
-	bool done, done_exits; /* with the one and the other */
+	bool want, want_exits; /* the whole set; and exits */
+	bool done, done_exits;
 };
 
 /*
  * lock guards the list and all of each set but what it is of.  Targets and exits
- * that are there never change.
+ * that are there never change, and stay until the end.
  */
 struct modules {
 	pthread_t thread;
@@ -35,29 +45,50 @@ struct modules {
 	bool stop;
 };
 
-static bool is_ready(const struct module_set *s)
+static bool is_done(const struct module_set *s)
 {
-	return s->done && (s->done_exits || !s->want_exits);
+	return s->want ? s->done && (s->done_exits || !s->want_exits) : s->made == s->nr_near;
 }
 
 static struct module_set *next_work(struct modules *m)
 {
 	struct module_set *s;
 
-	for (s = m->list; s && is_ready(s); s = s->next)
+	for (s = m->list; s && is_done(s); s = s->next)
 		;
 	return s;
 }
 
-/* What of it is wanted and not there yet; the lock is let go of meanwhile. */
-static void make(struct modules *m, struct module_set *s)
+/* The lock is let go of while the thread computes. */
+static void make_near(struct modules *m, struct module_set *s, struct sym_facts *facts)
+{
+	struct plan_targets *to[NEAR_MAX] = { NULL }, *whole = NULL;
+	const size_t first = s->made, n = s->nr_near - first;
+	uint64_t addr[NEAR_MAX];
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		addr[i] = s->near[first + i].addr;
+	pthread_mutex_unlock(&m->lock);
+	if (facts)
+		target_set_near(facts, addr, n, to, &whole);
+	pthread_mutex_lock(&m->lock);
+	for (i = 0; i < n; i++) {
+		s->near[first + i].targets = to[i];
+		/* Then it has been tried, whatever came of it. */
+		s->done = s->done || !to[i];
+	}
+	s->want = s->want || s->done;
+	s->targets = whole;
+	s->made = first + n;
+}
+
+static void make_whole(struct modules *m, struct module_set *s, struct sym_facts *facts)
 {
 	struct plan_targets *targets = s->targets;
 	struct plan_exits *exits = NULL;
-	struct sym_facts *facts = s->facts;
 	const bool want_exits = s->want_exits;
 
-	s->facts = NULL;
 	pthread_mutex_unlock(&m->lock);
 	if (facts && want_exits)
 		exits = target_set_exits(facts, &targets);
@@ -68,6 +99,18 @@ static void make(struct modules *m, struct module_set *s)
 	s->exits = exits;
 	s->done = true;
 	s->done_exits = want_exits;
+}
+
+/* What of it is wanted and not there yet. */
+static void make(struct modules *m, struct module_set *s)
+{
+	struct sym_facts *facts = s->facts;
+
+	s->facts = NULL;
+	if (s->want)
+		make_whole(m, s, facts);
+	else
+		make_near(m, s, facts);
 }
 
 static void *work(void *arg)
@@ -122,6 +165,7 @@ int modules_open(struct modules **ret)
 void modules_close(struct modules *m)
 {
 	struct module_set *s;
+	size_t i;
 
 	pthread_mutex_lock(&m->lock);
 	m->stop = true;
@@ -132,6 +176,8 @@ void modules_close(struct modules *m)
 		m->list = s->next;
 		if (s->facts)
 			sym_facts_free(s->facts);
+		for (i = 0; i < s->made; i++)
+			plan_targets_free(s->near[i].targets);
 		plan_exits_free(s->exits);
 		plan_targets_free(s->targets);
 		free(s->id);
@@ -182,64 +228,124 @@ static struct module_set *add(struct modules *m, const struct sym_module *mod)
 	return s;
 }
 
-void modules_want(struct modules *m, struct sym_module *mod, bool exits)
+/* The place that a set for addr was made or asked for; nr_near: none was. */
+static size_t near_of(const struct module_set *s, uint64_t addr)
+{
+	uint64_t from, to;
+	size_t i;
+
+	for (i = 0; i < s->nr_near && s->near[i].addr != addr; i++) {
+		if (!s->near[i].targets)
+			continue;
+		plan_targets_range(s->near[i].targets, &from, &to);
+		if (addr - from < to - from)
+			break;
+	}
+	return i;
+}
+
+/* The thread may have taken the facts of an earlier wish. */
+static void wake(struct modules *m, struct module_set *s, struct sym_module *mod)
+{
+	if (!s->facts && sym_facts_open(mod, &s->facts, NULL))
+		s->facts = NULL;
+	pthread_cond_signal(&m->work);
+}
+
+bool modules_want(struct modules *m, struct sym_module *mod, uint64_t addr)
 {
 	struct module_set *s;
-	bool more;
+	bool whole = true;
+
+	if (!mod)
+		return false;
+	pthread_mutex_lock(&m->lock);
+	s = find(m, mod);
+	if (!s)
+		s = add(m, mod);
+	if (s && !s->want && near_of(s, addr - s->bias) == s->nr_near) {
+		if (s->nr_near < NEAR_MAX)
+			s->near[s->nr_near++].addr = addr - s->bias;
+		else
+			s->want = true;
+		wake(m, s, mod);
+	}
+	whole = !s || s->want;
+	pthread_mutex_unlock(&m->lock);
+	return whole;
+}
+
+void modules_want_exits(struct modules *m, struct sym_module *mod)
+{
+	struct module_set *s;
 
 	if (!mod)
 		return;
 	pthread_mutex_lock(&m->lock);
 	s = find(m, mod);
-	more = !s || (exits && !s->want_exits);
 	if (!s)
 		s = add(m, mod);
-	if (s && more) {
-		s->want_exits = exits;
-		/* The thread may have taken the facts of the earlier wish. */
-		if (!s->facts && sym_facts_open(mod, &s->facts, NULL))
-			s->facts = NULL;
-		pthread_cond_signal(&m->work);
+	if (s && !s->want_exits) {
+		s->want = s->want_exits = true;
+		wake(m, s, mod);
 	}
 	pthread_mutex_unlock(&m->lock);
 }
 
-void modules_wait(struct modules *m, const struct sym_module *mod)
+void modules_wait_exits(struct modules *m, const struct sym_module *mod)
 {
 	struct module_set *s;
 
 	pthread_mutex_lock(&m->lock);
-	while (!m->stop && (s = find(m, mod)) && !is_ready(s))
+	while (!m->stop && (s = find(m, mod)) && !is_done(s))
 		pthread_cond_wait(&m->ready, &m->lock);
 	pthread_mutex_unlock(&m->lock);
 }
 
-bool modules_ready(struct modules *m, const struct sym_module *mod)
+bool modules_ready(struct modules *m, const struct sym_module *mod, uint64_t addr)
+{
+	struct module_set *s;
+	bool ready = false;
+	size_t i;
+
+	pthread_mutex_lock(&m->lock);
+	s = find(m, mod);
+	if (s) {
+		i = near_of(s, addr - s->bias);
+		ready = s->done || (i < s->nr_near && s->near[i].targets);
+	}
+	pthread_mutex_unlock(&m->lock);
+	return ready;
+}
+
+const struct plan_targets *modules_targets(struct modules *m, const struct sym_module *mod,
+                                           uint64_t addr, uint64_t *bias)
+{
+	const struct plan_targets *targets = NULL;
+	struct module_set *s;
+	size_t i;
+
+	pthread_mutex_lock(&m->lock);
+	s = find(m, mod);
+	if (s) {
+		*bias = s->bias;
+		i = near_of(s, addr - s->bias);
+		targets = s->targets ? s->targets : i < s->nr_near ? s->near[i].targets : NULL;
+	}
+	pthread_mutex_unlock(&m->lock);
+	return targets;
+}
+
+bool modules_exits_ready(struct modules *m, const struct sym_module *mod)
 {
 	struct module_set *s;
 	bool ready;
 
 	pthread_mutex_lock(&m->lock);
 	s = find(m, mod);
-	ready = s && is_ready(s);
+	ready = s && s->done_exits;
 	pthread_mutex_unlock(&m->lock);
 	return ready;
-}
-
-const struct plan_targets *modules_targets(struct modules *m, const struct sym_module *mod,
-                                           uint64_t *bias)
-{
-	const struct plan_targets *targets = NULL;
-	struct module_set *s;
-
-	pthread_mutex_lock(&m->lock);
-	s = find(m, mod);
-	if (s && s->done) {
-		targets = s->targets;
-		*bias = s->bias;
-	}
-	pthread_mutex_unlock(&m->lock);
-	return targets;
 }
 
 const struct plan_exits *modules_exits(struct modules *m, const struct sym_module *mod,
@@ -250,7 +356,7 @@ const struct plan_exits *modules_exits(struct modules *m, const struct sym_modul
 
 	pthread_mutex_lock(&m->lock);
 	s = find(m, mod);
-	if (s && is_ready(s)) {
+	if (s && s->done_exits) {
 		exits = s->exits;
 		*bias = s->bias;
 	}

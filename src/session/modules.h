@@ -18,18 +18,28 @@ void modules_close(struct modules *m); /* waits for the thread */
 
 /* Readable when one more is ready. */
 int modules_fd(const struct modules *m);
-/* Ask for a module's target set, and exits; asking again costs nothing. */
-void modules_want(struct modules *m, struct sym_module *mod, bool exits);
-/* Until it is ready. */
-void modules_wait(struct modules *m, const struct sym_module *mod);
+/*
+ * Ask for what a jump at addr needs: the targets around it for a few such places of a
+ * module, then its target set.  True: that has been asked for, which serves all of the
+ * module.  Asking again costs nothing.
+ */
+bool modules_want(struct modules *m, struct sym_module *mod, uint64_t addr);
+/* Ask for its target set and its exits. */
+void modules_want_exits(struct modules *m, struct sym_module *mod);
+/* Until they are ready. */
+void modules_wait_exits(struct modules *m, const struct sym_module *mod);
 /* What tells modules apart: the build-id, or the path of one that has none. */
 const char *modules_id(const struct sym_module *mod);
-/* Done with all that was asked for of it, for better or worse. */
-bool modules_ready(struct modules *m, const struct sym_module *mod);
-/* NULL: none could be made.  Addresses are link-time ones: runtime - *bias. */
+/* Has what was asked for addr been made, for better or worse? */
+bool modules_ready(struct modules *m, const struct sym_module *mod, uint64_t addr);
+/*
+ * The module's target set, or the one for addr alone (plan_targets_range() tells); NULL:
+ * none could be made.  Addresses are link-time ones: runtime - *bias.
+ */
 const struct plan_targets *modules_targets(struct modules *m, const struct sym_module *mod,
-                                           uint64_t *bias);
-/* NULL: none could be made, or nobody has asked. */
+                                           uint64_t addr, uint64_t *bias);
+/* The same two of the exits. */
+bool modules_exits_ready(struct modules *m, const struct sym_module *mod);
 const struct plan_exits *modules_exits(struct modules *m, const struct sym_module *mod,
                                        uint64_t *bias);
 

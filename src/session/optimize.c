@@ -105,11 +105,12 @@ void optimize_kick(struct target *t)
 	for (i = 0; i < t->nr_sites; i++) {
 		const struct site *s = t->sites[i];
 
-		/* Neighbours are of one mapping mostly. */
+		/* Neighbours are of one mapping mostly, whose whole set is wanted then. */
 		if (!s->armed || site_is_ours(s) || (m && s->addr - m->start < m->end - m->start))
 			continue;
 		m = sym_map_find(t->sym, s->addr);
-		modules_want(t->modules, m ? m->module : NULL, false);
+		if (m && !modules_want(t->modules, m->module, s->addr))
+			m = NULL;
 	}
 	exits_want(t);
 }
@@ -132,16 +133,16 @@ bool optimize_owes(const struct target *t)
 /* Are the target sets there of all modules that have such places? */
 static bool sets_are_ready(struct target *t)
 {
-	const struct sym_map *m = NULL;
+	const struct sym_map *m;
 	size_t i;
 
 	for (i = 0; i < t->nr_sites; i++) {
 		const struct site *s = t->sites[i];
 
-		if (!is_owed(s) || (m && s->addr - m->start < m->end - m->start))
+		if (!is_owed(s))
 			continue;
 		m = sym_map_find(t->sym, s->addr);
-		if (m && !modules_ready(t->modules, m->module))
+		if (m && !modules_ready(t->modules, m->module, s->addr))
 			return false;
 	}
 	return true;

@@ -4,7 +4,8 @@
  *
  * Whatever the input: no fault, an end in reasonable time, and what is promised
  * of a window holds: nothing in it is a target, it lies in one region, its
- * detour's map is in order and leads back into the window.
+ * detour's map is in order and leads back into the window; and a set made for one
+ * region misses nothing that the whole module's set has there.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -140,6 +141,37 @@ static void check_windows(const struct input *in, const struct plan_targets *t)
 	}
 }
 
+/* Made for a region alone, a set knows of each target in it, but for tables in far parts. */
+static void check_near(const struct plan_module *m, const struct plan_targets *t, uint64_t addr)
+{
+	const struct plan_region *r = plan_targets_region(t, addr), *g;
+	struct plan_targets *one;
+	uint64_t from, to;
+
+	if (!r || plan_targets_near(&one, m, addr))
+		return;
+	g = plan_targets_region(one, addr);
+	CHECK(g && g->start == r->start && g->end == r->end && !g->flags && !r->flags);
+	plan_targets_range(one, &from, &to);
+	CHECK(from == r->start && to >= r->end);
+	for (uint64_t a = from; a < to; a++)
+		CHECK(!plan_targets_any(t, a, a + 1) || plan_targets_any(one, a, a + 1));
+	for (uint64_t a = from; a < r->end; a++)
+		CHECK(plan_targets_boundary(t, a) == plan_targets_boundary(one, a));
+	plan_targets_free(one);
+}
+
+static void check_all_near(const struct plan_module *m, const struct plan_targets *t)
+{
+	size_t i;
+
+	for (i = 0; i < m->nr_funcs; i++)
+		if (m->func[i].part)
+			return;
+	for (i = 0; i < m->nr_funcs; i++)
+		check_near(m, t, m->func[i].start);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct plan_targets *t;
@@ -159,6 +191,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (plan_targets_new(&t, &m))
 		return 0;
 	check_windows(&in, t);
+	check_all_near(&m, t);
 	plan_targets_exits(t, 0, UINT64_MAX, &n);
 	CHECK(n <= 2 * in.size);
 	plan_targets_free(t);
