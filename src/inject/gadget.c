@@ -58,19 +58,29 @@ static void scan(struct scan *s, uint64_t start, uint64_t end)
 	}
 }
 
+/* Where to look, what is small and has it first: others may be large. */
+enum { VDSO, LIBC, ANY };
+
+static bool is_libc(const char *path)
+{
+	const char *base = strrchr(path, '/') + 1;
+
+	return !strncmp(base, "libc.", 5) || !strncmp(base, "libc-", 5) || !strncmp(base, "ld-", 3);
+}
+
 /* One line of maps: is it text that can hold the instruction? */
-static bool is_text(const char *line, bool vdso, uint64_t *start, uint64_t *end)
+static bool is_text(const char *line, int where, uint64_t *start, uint64_t *end)
 {
 	char perms[8], name[256] = "";
 
 	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %*s %*s %*s %255s", start, end, perms, name) <
 	    3)
 		return false;
-	if (vdso)
+	if (where == VDSO)
 		return !strcmp(name, "[vdso]");
 	/* Not an agent's, which may go. */
 	return perms[2] == 'x' && perms[3] == 'p' && name[0] == '/' &&
-	       strncmp(name, "/memfd:", 7) != 0;
+	       strncmp(name, "/memfd:", 7) != 0 && (where == ANY || is_libc(name));
 }
 
 static bool any_left(FILE *f)
@@ -85,12 +95,12 @@ static void scan_all(struct scan *s, FILE *f)
 {
 	char line[4400];
 	uint64_t start, end;
-	int pass;
+	int where;
 
-	for (pass = 0; pass < 2 && !complete(s->g); pass++) {
+	for (where = VDSO; where <= ANY && !complete(s->g); where++) {
 		rewind(f);
 		while (!complete(s->g) && fgets(line, sizeof(line), f))
-			if (is_text(line, !pass, &start, &end))
+			if (is_text(line, where, &start, &end))
 				scan(s, start, end);
 	}
 }
