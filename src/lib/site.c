@@ -470,6 +470,10 @@ int site_plant_internal(struct err *err)
 		{ "_Unwind_ForcedUnwind", ukp_unwind_hit },
 		{ "_Unwind_Resume_or_Rethrow", ukp_unwind_hit },
 		{ "_Unwind_Backtrace", ukp_unwind_hit },
+		/* Who walks by a libunwind itself: nongnu's, LLVM's. */
+		{ "_ULx86_64_init_local", ukp_unwind_hit },
+		{ "_ULx86_64_init_local2", ukp_unwind_hit },
+		{ "unw_init_local", ukp_unwind_hit },
 	};
 	struct sym_proc *sym = own_sym_last();
 	struct sym_symbol s[8];

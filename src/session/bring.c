@@ -230,10 +230,14 @@ static uint32_t find_tid_offset(struct target *t)
  */
 int target_prepare(struct target *t, struct err *err)
 {
-	static const char *const unwinder[] = { "_Unwind_RaiseException", "_Unwind_ForcedUnwind",
-		                                "_Unwind_Resume_or_Rethrow", "_Unwind_Backtrace",
-		                                /* libc's, which load the unwinder only then */
-		                                "backtrace", "pthread_exit" };
+	static const char *const unwinder[] = {
+		"_Unwind_RaiseException", "_Unwind_ForcedUnwind", "_Unwind_Resume_or_Rethrow",
+		"_Unwind_Backtrace",
+		/* who walks by a libunwind itself: nongnu's, LLVM's */
+		"_ULx86_64_init_local", "_ULx86_64_init_local2", "unw_init_local",
+		/* libc's, which load the unwinder only then */
+		"backtrace", "pthread_exit"
+	};
 	struct probe *p;
 	size_t i;
 	int ret;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* rethooks: errno, values, pools, several on a frame, walking stacks, calls that never return. */
+#include <dlfcn.h>
 #include <execinfo.h>
 #include <pthread.h>
 
@@ -338,6 +339,57 @@ static void backtrace_sees_through_nested_hooks(void **state)
 	assert_int_equal(rp.nmissed + returns, 4);
 }
 
+/* nongnu's libunwind, without its headers: LLVM's have the same names. */
+static int (*unw_getcontext)(void *context), (*unw_init_local)(void *cursor, void *context);
+static int (*unw_step)(void *cursor), (*unw_get_reg)(void *cursor, int reg, uint64_t *value);
+
+TARGET unsigned long steps(unsigned long n)
+{
+	static uint64_t context[512], cursor[512], ip;
+	unsigned long r;
+
+	if (!n) {
+		nr_frames = 0;
+		unw_getcontext(context);
+		unw_init_local(cursor, context);
+		while (nr_frames < 8 && unw_step(cursor) > 0 && !unw_get_reg(cursor, 16, &ip))
+			frames[nr_frames++] = (void *)ip;
+		return 1;
+	}
+	r = deeper(n - 1);
+	__asm__ volatile("");
+	return r + 1;
+}
+
+static void libunwind_sees_through_hooks(void **state)
+{
+	struct kretprobe rp = { .kp.symbol_name = "steps", .handler = count_return };
+	void *lib = dlopen("libunwind.so.8", RTLD_NOW | RTLD_LOCAL), *plain[8];
+	int n;
+
+	if (!lib) {
+		print_message("skipped: there is no libunwind.so.8\n");
+		skip();
+	}
+	*(void **)&unw_getcontext = dlsym(lib, "_Ux86_64_getcontext");
+	*(void **)&unw_init_local = dlsym(lib, "_ULx86_64_init_local");
+	*(void **)&unw_step = dlsym(lib, "_ULx86_64_step");
+	*(void **)&unw_get_reg = dlsym(lib, "_ULx86_64_get_reg");
+	assert_true(unw_getcontext && unw_init_local && unw_step && unw_get_reg);
+	returns = 0;
+	deeper = steps;
+	assert_int_equal(deeper(3), 4);
+	n = nr_frames;
+	memcpy(plain, frames, sizeof(plain));
+	assert_true(n >= 4);
+	register_ok(register_kretprobe(&rp));
+	assert_int_equal(deeper(3), 4);
+	unregister_kretprobe(&rp);
+	assert_int_equal(nr_frames, n);
+	assert_memory_equal(frames, plain, 3 * sizeof(*plain));
+	assert_int_equal(rp.nmissed + returns, 4);
+}
+
 /* --- calls that never return -------------------------------------------------- */
 
 static jmp_buf out;
@@ -471,6 +523,7 @@ int main(void)
 		T(several_hooks_share_a_frame),
 		T(a_walk_by_frame_pointers_recovers_true_addresses),
 		T(backtrace_sees_through_nested_hooks),
+		T(libunwind_sees_through_hooks),
 		T(flushing_frees_calls_that_were_jumped_over),
 		T(flushed_calls_return_unreported),
 		T(a_handler_may_call_what_is_hooked),
