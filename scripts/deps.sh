@@ -8,7 +8,7 @@ declare -A need=(
 	[build]="gcc libc6-dev binutils make pkg-config libzydis-dev libzycore-dev libjson-c-dev"
 	[demo]="redis-server redis-tools procps"
 	[check]="bc libcmocka-dev clang clang-format libclang-rt-14-dev g++ gcc-multilib libunwind-14-dev libunwind8 libboost-context-dev musl-tools gdb strace
-		redis-server redis-tools procps util-linux mandoc python3 python3-greenlet"
+		linux-perf redis-server redis-tools procps util-linux mandoc python3 python3-greenlet"
 	[torture]="python3.11 libpython3.11-testsuite sqlite3 libsqlite3-0 libssl3 libssl-dev perl gzip
 		redis-server nginx-light wrk postgresql openjdk-17-jdk-headless nodejs golang-go"
 	[bench]="libcmocka-dev libelf-dev"
