@@ -106,30 +106,31 @@ static struct ukp_hit a_hit(struct pt_regs *regs, struct ukp_site *site)
 		                 .flags = UKP_HIT_JUMP };
 }
 
-static void follow(struct pt_regs *regs, struct ukp_site *site, struct row *row)
+static void follow(struct ukp_hit *hit, struct row *row)
 {
-	struct ukp_hit hit = a_hit(regs, site);
 	struct ukp_instance *inst;
 	enum ukp_miss why;
 
 	ukp_count(&row->entries);
-	inst = ukp_rethook_get(&hit, returned, (uint64_t)row, &why);
+	inst = ukp_rethook_get(hit, returned, (uint64_t)row, &why);
 	if (inst)
-		ukp_rethook_hook(&hit, inst);
+		ukp_rethook_hook(hit, inst);
 }
 
 static int slot_entry(struct pt_regs *regs, struct ukp_site *site)
 {
-	follow(regs, site, &rows[SLOT]);
+	struct ukp_hit hit = a_hit(regs, site);
+
+	follow(&hit, &rows[SLOT]);
 	return 0;
 }
 
 static int call_entry(struct pt_regs *regs, struct ukp_site *site)
 {
-	const uint64_t before = *(volatile uint64_t *)regs->sp;
+	struct ukp_hit hit = a_hit(regs, site);
 
-	follow(regs, site, &rows[CALL]);
-	return ukp_rethook_call(ukp_lib_ctl, regs, before);
+	follow(&hit, &rows[CALL]);
+	return hit.stub ? ukp_rethook_call_own(&hit) : 0;
 }
 
 static int exit_entry(struct pt_regs *regs, struct ukp_site *site)

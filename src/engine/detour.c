@@ -7,33 +7,34 @@
 #include "engine/arch.h"
 #include "engine/rethook.h"
 
-static inline int detour_hit(struct ukp_ctl *ctl, struct pt_regs *regs, struct ukp_site *site)
+static inline int detour_hit(struct ukp_hit *hit, struct pt_regs *regs, struct ukp_site *site)
 {
-	struct ukp_hit hit;
+	struct ukp_ctl *ctl = ukp_engine_ctl();
 
-	hit.ctl = ctl;
-	hit.site = site;
-	hit.inst = NULL;
-	hit.regs = regs;
-	hit.fpstate = NULL;
-	hit.tsc = 0;
-	hit.cpu = ukp_arch_cpu(ctl);
-	hit.flags = UKP_HIT_JUMP | (ukp_hit_alive(ctl) ? 0 : UKP_HIT_CHILD);
-	return ukp_hit_run(&hit);
+	hit->ctl = ctl;
+	hit->site = site;
+	hit->inst = NULL;
+	hit->regs = regs;
+	hit->fpstate = NULL;
+	hit->stub = 0;
+	hit->tsc = 0;
+	hit->cpu = ukp_arch_cpu(ctl);
+	hit->flags = UKP_HIT_JUMP | (ukp_hit_alive(ctl) ? 0 : UKP_HIT_CHILD);
+	return ukp_hit_run(hit);
 }
 
 int ukp_detour_hit(struct pt_regs *regs, struct ukp_site *site)
 {
-	return detour_hit(ukp_engine_ctl(), regs, site);
+	struct ukp_hit hit;
+
+	return detour_hit(&hit, regs, site);
 }
 
 int ukp_detour_entry(struct pt_regs *regs, struct ukp_site *site)
 {
-	struct ukp_ctl *ctl = ukp_engine_ctl();
-	uint64_t before;
-	bool no_stack = ukp_arch_copy(&before, (void *)regs->sp, 8);
+	struct ukp_hit hit;
 
-	if (detour_hit(ctl, regs, site))
+	if (detour_hit(&hit, regs, site))
 		return 1;
-	return no_stack ? 0 : ukp_rethook_call(ctl, regs, before);
+	return hit.stub ? ukp_rethook_call_own(&hit) : 0;
 }

@@ -38,7 +38,9 @@ struct ukp_hit {
 	const struct ukp_action *action; /* that runs, at a site */
 	struct pt_regs *regs;
 	const void *fpstate; /* vector state in a signal frame; NULL: in the registers */
-	uint64_t tsc;        /* 0: nobody has asked yet, see ukp_hit_time() */
+	uint64_t stub;       /* at an entry: that this hit has put into the frame; 0: none */
+	struct ukp_instance *stub_inst; /* whose */
+	uint64_t tsc;                   /* 0: nobody has asked yet, see ukp_hit_time() */
 	uint32_t cpu;
 	uint32_t flags;
 };

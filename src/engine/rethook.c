@@ -191,9 +191,11 @@ void ukp_rethook_hook(struct ukp_hit *hit, struct ukp_instance *inst)
 		return;
 	}
 	if (!owner) {
+		hit->stub_inst = inst;
+		hit->stub = ukp_ctl_stub(hit->ctl, index);
 		set_flags(inst, inst->flags | UKP_INST_COMING);
 		__atomic_store_n(&inst->state, UKP_INST_LIVE, __ATOMIC_RELEASE);
-		*(volatile uint64_t *)inst->frame = ukp_ctl_stub(hit->ctl, index);
+		*(volatile uint64_t *)inst->frame = hit->stub;
 		set_flags(inst, inst->flags & ~UKP_INST_COMING);
 		return;
 	}
@@ -207,22 +209,37 @@ void ukp_rethook_hook(struct ukp_hit *hit, struct ukp_instance *inst)
  * the call.  Whoever finds the return address there leaves the call alone, and it
  * is put there in one instruction.
  */
-int ukp_rethook_call(const struct ukp_ctl *ctl, struct pt_regs *regs, uint64_t before)
+static int call_in_place(struct pt_regs *regs, struct ukp_instance *owner, uint64_t stub)
 {
-	uint64_t *frame = (uint64_t *)regs->sp, word = *(volatile uint64_t *)frame;
-	struct ukp_instance *owner;
-
-	/* A stub that was there before has its call already. */
-	if (word == before)
-		return 0;
-	owner = ukp_rethook_owner(ctl, (uint64_t)frame, word);
-	if (!owner || owner->flags & UKP_HIT_SLOT)
+	if (owner->flags & UKP_HIT_SLOT)
 		return 0;
 	set_flags(owner, owner->flags | UKP_INST_CALLED | UKP_INST_COMING);
-	if (!ukp_arch_swap(frame, word, owner->ret_addr))
+	if (!ukp_arch_swap((uint64_t *)regs->sp, stub, owner->ret_addr))
 		return 0;
-	regs->ss = word - UKP_STUB_WAY_IN;
+	regs->ss = stub - UKP_STUB_WAY_IN;
 	return -1;
+}
+
+int ukp_rethook_call_own(const struct ukp_hit *hit)
+{
+	struct ukp_instance *inst = hit->stub_inst;
+
+	/* Since it was put there a signal handler may have ended the call. */
+	if (*(volatile uint64_t *)hit->regs->sp != hit->stub || inst->state != UKP_INST_LIVE ||
+	    inst->frame != hit->regs->sp)
+		return 0;
+	return call_in_place(hit->regs, inst, hit->stub);
+}
+
+int ukp_rethook_call(const struct ukp_ctl *ctl, struct pt_regs *regs, uint64_t before)
+{
+	uint64_t word = *(volatile uint64_t *)regs->sp;
+	struct ukp_instance *owner;
+
+	if (word == before)
+		return 0;
+	owner = ukp_rethook_owner(ctl, regs->sp, word);
+	return owner ? call_in_place(regs, owner, word) : 0;
 }
 
 /*

@@ -41,9 +41,11 @@ void ukp_rethook_hook(struct ukp_hit *hit, struct ukp_instance *inst);
 void ukp_rethook_put(struct ukp_ctl *ctl, struct ukp_instance *inst);
 
 /*
- * At the end of a hit in a detour that can call in place; before: the frame's
- * word at its begin.  Nonzero: it is to do so, by the way in that is in regs->ss.
+ * At the end of a hit in a detour that can call in place.  Nonzero: it is to do so,
+ * by the way in that is in regs->ss.  A stub that was there before the hit has its
+ * call already: the hit knows its own, in hit->stub, or the word is what it was before.
  */
+int ukp_rethook_call_own(const struct ukp_hit *hit);
 int ukp_rethook_call(const struct ukp_ctl *ctl, struct pt_regs *regs, uint64_t before);
 
 /* The same of an address that many bytes behind the first stub, which may be among them. */

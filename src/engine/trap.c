@@ -62,6 +62,7 @@ int ukp_trap(int sig, struct ukp_siginfo *info, struct ukp_ucontext *uc)
 	hit.inst = NULL;
 	hit.regs = &regs;
 	hit.fpstate = (const void *)uc->fpstate;
+	hit.stub = 0;
 	hit.tsc = ukp_arch_clock();
 	hit.cpu = ukp_arch_cpu(ctl);
 	hit.flags = (ukp_faults_are_fatal(uc) ? UKP_HIT_NOREAD : 0) |
