@@ -16,7 +16,7 @@
 struct ukp_ctl;
 
 /* The clock of records: the TSC. */
-uint64_t ukp_arch_clock(void);
+static inline uint64_t ukp_arch_clock(void);
 /* The CPU this runs on; a hint that may be stale at once. */
 static inline uint32_t ukp_arch_cpu(const struct ukp_ctl *ctl);
 static inline uint32_t ukp_arch_cpu_by(bool rdpid); /* whether the CPU has that instruction */

@@ -48,8 +48,16 @@ struct ukp_hit {
 /* At a site: nonzero: regs->ip is where to go on.  At a return: ignored. */
 typedef int (*ukp_action_fn)(struct ukp_hit *hit, uint64_t ctx);
 
-/* Provided by whoever links the engine: the agent or the library. */
-struct ukp_ctl *ukp_engine_ctl(void);
+/*
+ * Provided by whoever links the engine: the agent or the library.  Written before the
+ * first hit, never again: but not by this program, mostly.
+ */
+extern struct ukp_ctl *const volatile ukp_engine_ctl_word;
+
+static inline struct ukp_ctl *ukp_engine_ctl(void)
+{
+	return ukp_engine_ctl_word;
+}
 
 /* For actions that want hit->tsc: reading the clock takes as long as much else. */
 static inline void ukp_hit_time(struct ukp_hit *hit)

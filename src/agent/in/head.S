@@ -5,9 +5,9 @@
 	.section .head, "ax", @progbits
 head:
 	.quad	AGENT_MAGIC
-	.globl	ukp_agent_ctl
-	.hidden	ukp_agent_ctl
-ukp_agent_ctl:
+	.globl	ukp_engine_ctl_word
+	.hidden	ukp_engine_ctl_word
+ukp_engine_ctl_word:
 	.quad	0
 	.long	ukp_trap_entry - head
 	.long	ukp_fault_entry - head

@@ -5,6 +5,14 @@
 
 #include "wire/ctl.h"
 
+static inline uint64_t ukp_arch_clock(void)
+{
+	uint32_t lo, hi;
+
+	__asm__ volatile("rdtsc" : "=a"(lo), "=d"(hi));
+	return (uint64_t)hi << 32 | lo;
+}
+
 static inline uint32_t ukp_arch_cpu_by(bool rdpid)
 {
 	uint64_t v;
