@@ -65,6 +65,9 @@ bool ukp_arch_fpu(uint32_t reg, const void *fpstate, uint64_t to[2]);
 /* Sets a bit; false: it was set.  One instruction: this thread's signal handlers see it whole. */
 static inline bool ukp_arch_set_bit(uint32_t *at, unsigned int bit);
 
+/* All bits that are set in any of these, each read at once, in whatever order. */
+static inline uint64_t ukp_arch_any8(const uint64_t word[8]);
+
 /* A system call, for paths that are no hits. */
 long ukp_arch_syscall(long nr, long a, long b, long c, long d);
 

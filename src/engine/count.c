@@ -28,15 +28,9 @@ int ukp_count_hit(struct ukp_hit *hit, uint64_t ctx)
 int ukp_count_entry(struct ukp_hit *hit, uint64_t ctx)
 {
 	const struct ukp_counter *c = (const struct ukp_counter *)ctx;
-	struct ukp_instance *inst;
 
-	if (!__atomic_load_n(&c->enabled, __ATOMIC_RELAXED))
-		return 0;
-	inst = ukp_event_follow(hit, (struct ukp_event *)c->event, ukp_count_return);
-	if (!inst)
-		return 0;
-	inst->data[0] = ctx;
-	ukp_follow_hook(hit, inst);
+	if (__atomic_load_n(&c->enabled, __ATOMIC_RELAXED))
+		ukp_event_follow(hit, (struct ukp_event *)c->event, ukp_count_return, ctx);
 	return 0;
 }
 

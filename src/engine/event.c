@@ -258,45 +258,68 @@ static void give_active(struct ukp_event *ev)
 		__atomic_fetch_sub(&ev->active, 1, __ATOMIC_RELAXED);
 }
 
-struct ukp_instance *ukp_event_follow(struct ukp_hit *hit, struct ukp_event *ev, ukp_action_fn fn)
+/* A call that may be followed, counted. */
+static inline bool enter(struct ukp_hit *hit, struct ukp_event *ev, struct ukp_stat *stat)
+{
+	ukp_count(&stat->hits);
+	if (take_active(ev))
+		return true;
+	/* Are there such among them as won't come back? */
+	ukp_orphans_room(hit, LOOK_THROUGH);
+	if (take_active(ev))
+		return true;
+	ukp_count(&stat->miss[UKP_MISS_MAXACTIVE]);
+	return false;
+}
+
+/* It isn't followed after all. */
+static void missed(struct ukp_event *ev, struct ukp_stat *stat, enum ukp_miss why)
+{
+	give_active(ev);
+	ukp_count(&stat->miss[why]);
+}
+
+void ukp_event_follow(struct ukp_hit *hit, struct ukp_event *ev, ukp_action_fn fn, uint64_t data)
 {
 	struct ukp_stat *stat = ukp_hit_stat((struct ukp_chan *)ev->chan, hit->cpu, ev->id);
-	enum ukp_miss why = UKP_MISS_MAXACTIVE;
-	struct ukp_instance *inst;
+	enum ukp_miss why;
 
-	ukp_count(&stat->hits);
-	if (!take_active(ev)) {
-		/* Are there such among them as won't come back? */
-		ukp_orphans_room(hit, LOOK_THROUGH);
-		if (!take_active(ev)) {
-			ukp_count(&stat->miss[why]);
-			return NULL;
-		}
-	}
-	inst = ukp_follow_get(hit, fn, (uint64_t)ev, &why);
+	if (enter(hit, ev, stat) && !ukp_follow(hit, fn, (uint64_t)ev, data, &why))
+		missed(ev, stat, why);
+}
+
+/* With more words than one, or none that is known before. */
+static void follow_with_data(struct ukp_hit *hit, struct ukp_event *ev)
+{
+	struct ukp_stat *stat = ukp_hit_stat((struct ukp_chan *)ev->chan, hit->cpu, ev->id);
+	uint64_t v[UKP_VALUE_MAX / 8];
+	struct ukp_instance *inst;
+	enum ukp_miss why;
+	uint32_t i;
+
+	if (!enter(hit, ev, stat))
+		return;
+	inst = ukp_follow_get(hit, ukp_event_return, (uint64_t)ev, &why);
 	if (!inst) {
-		give_active(ev);
-		ukp_count(&stat->miss[why]);
+		missed(ev, stat, why);
+		return;
 	}
-	return inst;
+	for (i = 0; i < ev->nr_entry && i < UKP_EDATA_MAX; i++)
+		inst->data[i] = produce(hit, &ev->steps[i], v) ? v[0] : 0;
+	ukp_follow_hook(hit, inst);
 }
 
 int ukp_event_entry(struct ukp_hit *hit, uint64_t ctx)
 {
 	struct ukp_event *ev = (struct ukp_event *)ctx;
-	uint64_t v[UKP_VALUE_MAX / 8];
-	struct ukp_instance *inst;
-	uint32_t i;
 
 	if (!__atomic_load_n(&ev->enabled, __ATOMIC_RELAXED))
 		return 0;
 	ukp_hit_time(hit);
-	inst = ukp_event_follow(hit, ev, ukp_event_return);
-	if (!inst)
-		return 0;
-	for (i = 0; i < ev->nr_entry && i < UKP_EDATA_MAX; i++)
-		inst->data[i] = produce(hit, &ev->steps[i], v) ? v[0] : 0;
-	ukp_follow_hook(hit, inst);
+	if (ev->nr_entry)
+		follow_with_data(hit, ev);
+	else
+		ukp_event_follow(hit, ev, ukp_event_return, 0);
 	return 0;
 }
 

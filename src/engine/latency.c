@@ -7,7 +7,6 @@
 int ukp_latency_entry(struct ukp_hit *hit, uint64_t ctx)
 {
 	struct ukp_latency *l = (struct ukp_latency *)ctx;
-	struct ukp_instance *inst;
 	struct ukp_stat *stat;
 	enum ukp_miss why;
 
@@ -16,10 +15,7 @@ int ukp_latency_entry(struct ukp_hit *hit, uint64_t ctx)
 	ukp_hit_time(hit);
 	stat = ukp_hit_stat((struct ukp_chan *)l->chan, hit->cpu, l->id);
 	ukp_count(&stat->hits);
-	inst = ukp_follow_get(hit, ukp_latency_return, ctx, &why);
-	if (inst)
-		ukp_follow_hook(hit, inst);
-	else
+	if (!ukp_follow(hit, ukp_latency_return, ctx, 0, &why))
 		ukp_count(&stat->miss[why]);
 	return 0;
 }

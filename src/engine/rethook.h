@@ -90,10 +90,10 @@ struct ukp_instance *ukp_rethook_owner(const struct ukp_ctl *ctl, uint64_t frame
 void ukp_rethook_flush(struct ukp_hit *hit, uint64_t from, uint64_t to, uint64_t sp);
 
 /*
- * The call whose entry this hit is, counted in ev's row: to be filled and hooked,
- * fn gets ev at its return.  NULL: not followed, which is counted, too.
+ * The call whose entry this hit is, counted in ev's row: fn gets ev at its return, and
+ * data as its first word.  Where it isn't followed that is counted, too.
  */
-struct ukp_instance *ukp_event_follow(struct ukp_hit *hit, struct ukp_event *ev, ukp_action_fn fn);
+void ukp_event_follow(struct ukp_hit *hit, struct ukp_event *ev, ukp_action_fn fn, uint64_t data);
 /* At its return; false: it was none, which is counted. */
 bool ukp_event_returned(struct ukp_hit *hit, struct ukp_event *ev, struct ukp_stat *stat);
 

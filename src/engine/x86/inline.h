@@ -52,4 +52,17 @@ static inline bool ukp_arch_set_bit(uint32_t *at, unsigned int bit)
 	return !was;
 }
 
+/* A compiler takes an instruction more for each word that others may write. */
+static inline uint64_t ukp_arch_any8(const uint64_t word[8])
+{
+	uint64_t any;
+
+	__asm__ volatile("mov (%1), %0\n\tor 8(%1), %0\n\tor 16(%1), %0\n\tor 24(%1), %0\n\t"
+	                 "or 32(%1), %0\n\tor 40(%1), %0\n\tor 48(%1), %0\n\tor 56(%1), %0"
+	                 : "=&r"(any)
+	                 : "r"(word), "m"(*(const uint64_t(*)[8])word)
+	                 : "cc");
+	return any;
+}
+
 #endif

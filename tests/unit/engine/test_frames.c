@@ -65,14 +65,14 @@ static uint64_t key(char c)
 	static uint64_t found[KEYS];
 
 	for (uint64_t frame = 0x7000, n = 0; !found[KEYS - 1]; frame += 8)
-		if (!((hash(frame, 1) ^ hash(0x7000, 1)) & 0x1ffff00))
+		if (!((frames_hash(frame, 1) ^ frames_hash(0x7000, 1)) & 0x1ffff00))
 			found[n++] = frame;
 	return found[c - 'a'];
 }
 
 static unsigned int place_of(const struct ukp_instance *inst)
 {
-	return (unsigned int)(inst - records(&table.t));
+	return (unsigned int)(inst - frames_records(&table.t));
 }
 
 static bool model_is_dead(const struct ukp_instance *inst, void *arg)
@@ -121,7 +121,7 @@ static void end_call(char c, struct ukp_instance **mine)
 static void look(void)
 {
 	for (uint64_t w = 0, seen = 0; seen != 3; w++) {
-		uint64_t b = hash(w, 0) >> 24 & 1;
+		uint64_t b = frames_hash(w, 0) >> 24 & 1;
 		struct ukp_instance *inst;
 
 		if (seen >> b & 1)
@@ -399,6 +399,13 @@ static void make_ctl(uint32_t n)
 		                .stub_chunk = 1 << 20,
 		                .stubs_per_chunk = (1 << 20) / UKP_STUB_SIZE,
 		                .nr_instances = STUBBED };
+}
+
+static struct ukp_frames *frames(const struct ukp_ctl *c)
+{
+	struct ukp_priv *priv = (struct ukp_priv *)c->priv;
+
+	return (struct ukp_frames *)((char *)priv + priv->off_frames);
 }
 
 /* Places that aren't free. */
@@ -687,7 +694,7 @@ static void what_has_no_room_is_a_miss(void **state)
 	unsigned int n = 0;
 
 	for (uint64_t c = 1; n < 2 * UKP_FRAMES_WORDS + 1; c++)
-		if ((hash((uint64_t)&words[3], c) >> 24 & mask) == 1)
+		if ((frames_hash((uint64_t)&words[3], c) >> 24 & mask) == 1)
 			ctx[n++] = c;
 	for (unsigned int i = 0; i < n - 1; i++) {
 		assert_true(entry(3, ctx[i], i, &why));
@@ -712,7 +719,7 @@ static void a_record_in_the_next_bucket_is_found(void **state)
 	unsigned int n = 0;
 
 	for (uint64_t c = 1; n < UKP_FRAMES_WORDS + 1; c++)
-		if ((hash((uint64_t)&words[3], c) >> 24 & mask) == 1)
+		if ((frames_hash((uint64_t)&words[3], c) >> 24 & mask) == 1)
 			ctx[n++] = c;
 	for (unsigned int i = 0; i < n; i++)
 		assert_true(entry(3, ctx[i], i, &why));
