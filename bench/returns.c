@@ -99,11 +99,11 @@ static int returned(struct ukp_hit *hit, uint64_t ctx)
 
 static struct ukp_hit a_hit(struct pt_regs *regs, struct ukp_site *site)
 {
-	return (struct ukp_hit){ .ctl = ukp_lib_ctl,
-		                 .site = site,
-		                 .regs = regs,
-		                 .cpu = ukp_arch_cpu(ukp_lib_ctl),
-		                 .flags = UKP_HIT_JUMP };
+	struct ukp_hit hit;
+
+	ukp_hit_init(&hit, ukp_lib_ctl, site, regs, UKP_HIT_JUMP);
+	hit.cpu = ukp_arch_cpu(ukp_lib_ctl);
+	return hit;
 }
 
 static void follow(struct ukp_hit *hit, struct row *row)

@@ -11,15 +11,8 @@ static inline int detour_hit(struct ukp_hit *hit, struct pt_regs *regs, struct u
 {
 	struct ukp_ctl *ctl = ukp_engine_ctl();
 
-	hit->ctl = ctl;
-	hit->site = site;
-	hit->inst = NULL;
-	hit->regs = regs;
-	hit->fpstate = NULL;
-	hit->stub = 0;
-	hit->tsc = 0;
+	ukp_hit_init(hit, ctl, site, regs, UKP_HIT_JUMP | (ukp_hit_alive(ctl) ? 0 : UKP_HIT_CHILD));
 	hit->cpu = ukp_arch_cpu(ctl);
-	hit->flags = UKP_HIT_JUMP | (ukp_hit_alive(ctl) ? 0 : UKP_HIT_CHILD);
 	return ukp_hit_run(hit);
 }
 

@@ -53,14 +53,11 @@ static __attribute__((noinline)) void drop(struct ukp_hit *hit, struct ukp_insta
 {
 	struct ukp_hit gone;
 
-	gone.ctl = hit->ctl;
-	gone.site = NULL;
+	ukp_hit_init(&gone, hit->ctl, NULL, hit->regs, UKP_HIT_UNWOUND);
 	gone.inst = inst;
-	gone.regs = hit->regs;
 	gone.fpstate = hit->fpstate;
 	gone.tsc = hit->tsc;
 	gone.cpu = hit->cpu;
-	gone.flags = UKP_HIT_UNWOUND;
 	((ukp_action_fn)inst->fn)(&gone, inst->ctx);
 }
 

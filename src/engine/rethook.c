@@ -155,12 +155,11 @@ static void finish(struct ukp_hit *hit, struct ukp_instance *owner)
 /* A call whose return won't be seen. */
 static void unwind(const struct ukp_hit *hit, struct ukp_instance *owner)
 {
-	struct ukp_hit drop = { .ctl = hit->ctl,
-		                .regs = hit->regs,
-		                .tsc = hit->tsc,
-		                .cpu = hit->cpu,
-		                .flags = UKP_HIT_UNWOUND };
+	struct ukp_hit drop;
 
+	ukp_hit_init(&drop, hit->ctl, NULL, hit->regs, UKP_HIT_UNWOUND);
+	drop.tsc = hit->tsc;
+	drop.cpu = hit->cpu;
 	finish(&drop, owner);
 }
 
@@ -263,7 +262,7 @@ bool ukp_return(struct pt_regs *regs, uint64_t pushed)
 	struct ukp_instance *owner =
 		&ukp_rethook_instances(ctl)[ukp_rethook_index_near(ctl, pushed - ctl->stubs)];
 	const uint64_t frame = regs->sp - 8;
-	struct ukp_hit hit = { .ctl = ctl, .regs = regs };
+	struct ukp_hit hit;
 	bool called;
 
 	if (!begin_return(owner, frame, pushed)) {
@@ -274,6 +273,7 @@ bool ukp_return(struct pt_regs *regs, uint64_t pushed)
 	/* One that was taken for lost: only where it goes is known (engine/orphans.h). */
 	if (!claim(owner))
 		return false;
+	ukp_hit_init(&hit, ctl, NULL, regs, 0);
 	hit.cpu = ukp_arch_cpu(ctl);
 	called = owner->flags & UKP_INST_CALLED;
 	finish(&hit, owner);

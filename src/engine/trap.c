@@ -57,16 +57,12 @@ int ukp_trap(int sig, struct ukp_siginfo *info, struct ukp_ucontext *uc)
 		return no_site(ctl, sig, info, uc, live);
 
 	ukp_regs_from_uc(&regs, uc);
-	hit.ctl = ctl;
-	hit.site = site;
-	hit.inst = NULL;
-	hit.regs = &regs;
+	ukp_hit_init(&hit, ctl, site, &regs,
+	             (ukp_faults_are_fatal(uc) ? UKP_HIT_NOREAD : 0) |
+	                     (ukp_hit_alive(ctl) ? 0 : UKP_HIT_CHILD));
 	hit.fpstate = (const void *)uc->fpstate;
-	hit.stub = 0;
 	hit.tsc = ukp_arch_clock();
 	hit.cpu = ukp_arch_cpu(ctl);
-	hit.flags = (ukp_faults_are_fatal(uc) ? UKP_HIT_NOREAD : 0) |
-	            (ukp_hit_alive(ctl) ? 0 : UKP_HIT_CHILD);
 	if (ukp_hit_run(&hit))
 		/* Whoever looks at this frame sees that its ip is no trap's any more. */
 		__atomic_store_n(&info->si_code, 0, __ATOMIC_RELEASE);

@@ -281,9 +281,10 @@ void hit_cpu(struct ukp_hit *hit)
 static __attribute__((noinline)) int pre_in_jump(struct kprobe *p, struct pt_regs *regs,
                                                  struct ukp_site *site)
 {
-	struct ukp_hit hit = { ukp_lib_ctl, .site = site, .regs = regs, .flags = UKP_HIT_JUMP };
+	struct ukp_hit hit;
 	struct pre pre = { p, &hit, 0 };
 
+	ukp_hit_init(&hit, ukp_lib_ctl, site, regs, UKP_HIT_JUMP);
 	if (wants_vec(p))
 		ukp_vec_call(call_pre, &pre);
 	else
@@ -313,8 +314,9 @@ static int run_in_jump(struct lib_site *s, struct pt_regs *regs, struct guard_bu
 static __attribute__((noinline)) int jump_hit_slowly(struct pt_regs *regs, struct ukp_site *site)
 {
 	struct ukp_ctl *ctl = ukp_lib_ctl;
-	struct ukp_hit hit = { .ctl = ctl, .site = site, .regs = regs, .flags = UKP_HIT_JUMP };
+	struct ukp_hit hit;
 
+	ukp_hit_init(&hit, ctl, site, regs, UKP_HIT_JUMP);
 	if (!ukp_hit_alive(ctl))
 		hit.flags |= UKP_HIT_CHILD;
 	return ukp_hit_run(&hit);

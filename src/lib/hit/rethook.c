@@ -103,10 +103,11 @@ static int on_return(struct ukp_hit *hit, uint64_t ctx)
 
 int node_hook(struct rethook_node *node, struct pt_regs *regs)
 {
-	struct ukp_hit hit = { .ctl = ukp_engine_ctl(), .regs = regs };
 	struct ukp_instance *inst;
+	struct ukp_hit hit;
 	enum ukp_miss why;
 
+	ukp_hit_init(&hit, ukp_engine_ctl(), NULL, regs, 0);
 	hit.cpu = ukp_arch_cpu(hit.ctl);
 	inst = ukp_rethook_get(&hit, on_return, (uint64_t)node, &why);
 	if (!inst) {
