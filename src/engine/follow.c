@@ -195,10 +195,12 @@ void ukp_frame_drop(struct ukp_hit *hit, uint64_t key)
 }
 
 /* What a return takes along beside its address: ret imm16, perhaps behind a prefix. */
-static uint64_t pops(const struct ukp_site *site)
+INLINE uint64_t pops(const struct ukp_site *site)
 {
 	const uint8_t *code = site->orig + (site->orig[0] == 0xf2 || site->orig[0] == 0xf3);
 
+	if (__builtin_expect(site->orig[0] == 0xc3, 1))
+		return 0;
 	return code[0] == 0xc2 ? code[1] | (uint64_t)code[2] << 8 : 0;
 }
 
@@ -206,12 +208,12 @@ int ukp_exit_hit(struct ukp_hit *hit, uint64_t key)
 {
 	struct ukp_frames *t = frames(hit->ctl);
 	const uint64_t ip = hit->regs->ip, sp = hit->regs->sp;
-	uint64_t *at = frames_take(t, sp, key);
 	struct ukp_instance *inst;
+	uint64_t *at = frames_take(t, sp, key, &inst);
 
 	if (!at)
 		return 0;
-	hit->inst = inst = frames_record(t, at);
+	hit->inst = inst;
 	hit->regs->ip = inst->ret_addr;
 	hit->regs->sp = sp + 8 + pops(hit->site);
 	((ukp_action_fn)inst->fn)(hit, inst->ctx);

@@ -25,7 +25,8 @@
 #pragma GCC visibility push(hidden)
 
 /* Behind the first bucket, or where that isn't empty.  The word's place; NULL: no record. */
-uint64_t *ukp_frames_find_further(struct ukp_frames *t, uint64_t h, uint64_t frame, uint64_t key);
+uint64_t *ukp_frames_find_further(struct ukp_frames *t, uint64_t h, uint64_t frame, uint64_t key,
+                                  struct ukp_instance **inst);
 uint64_t *ukp_frames_claim_among_others(struct ukp_frames *t, uint64_t h, uint64_t frame,
                                         uint64_t key, bool *stale);
 /* ukp_frames_sweep() of a bucket that is known. */
@@ -93,7 +94,7 @@ FRAMES_INLINE uint32_t frames_half(const uint64_t *at)
 
 /* The key's word in one bucket, its record claimed. */
 FRAMES_INLINE uint64_t *frames_find(struct ukp_frames *t, struct ukp_frames_bucket *b, uint64_t h,
-                                    uint64_t frame, uint64_t key)
+                                    uint64_t frame, uint64_t key, struct ukp_instance **inst)
 {
 	const uint32_t half = frames_live_half(h);
 
@@ -109,7 +110,8 @@ FRAMES_INLINE uint64_t *frames_find(struct ukp_frames *t, struct ukp_frames_buck
 		if ((uint32_t)word != half)
 			continue;
 		UKP_STEP();
-		if (frames_is_key(frames_record(t, at), frame, key) && frames_claim_word(at, word))
+		*inst = frames_record(t, at);
+		if (frames_is_key(*inst, frame, key) && frames_claim_word(at, word))
 			return at;
 	}
 	return NULL;
@@ -122,12 +124,15 @@ FRAMES_INLINE unsigned int frames_probes(const struct ukp_frames *t)
 	                                                                           : 1;
 }
 
-FRAMES_INLINE uint64_t *frames_take(struct ukp_frames *t, uint64_t frame, uint64_t key)
+FRAMES_INLINE uint64_t *frames_take(struct ukp_frames *t, uint64_t frame, uint64_t key,
+                                    struct ukp_instance **inst)
 {
 	const uint64_t h = frames_hash(frame, key);
-	uint64_t *at = frames_find(t, frames_bucket(t, h, 0), h, frame, key);
+	uint64_t *at = frames_find(t, frames_bucket(t, h, 0), h, frame, key, inst);
 
-	return at || frames_probes(t) == 1 ? at : ukp_frames_find_further(t, h, frame, key);
+	if (!at && frames_probes(t) > 1)
+		at = ukp_frames_find_further(t, h, frame, key, inst);
+	return at;
 }
 
 /* Mostly: a few calls are on their way, and they have other buckets. */

@@ -2,7 +2,7 @@
 /* Latency functions: the time between entry and return goes into a histogram. */
 #include "engine/arch.h"
 #include "engine/follow.h"
-#include "engine/hist.h"
+#include "engine/hist_in.h"
 
 int ukp_latency_entry(struct ukp_hit *hit, uint64_t ctx)
 {
@@ -20,20 +20,35 @@ int ukp_latency_entry(struct ukp_hit *hit, uint64_t ctx)
 	return 0;
 }
 
+/* Another has the shard. */
+static __attribute__((noinline)) void add_openly(const struct ukp_latency *l, uint64_t ticks,
+                                                 uint64_t retval)
+{
+	struct ukp_hist *open = (struct ukp_hist *)(l->hist + l->nr_shards * l->stride);
+
+	hist_add_call(open, ticks, retval, l->kind, 0);
+}
+
+/* What is in the histogram is what a record is elsewhere: it isn't counted twice. */
 int ukp_latency_return(struct ukp_hit *hit, uint64_t ctx)
 {
-	struct ukp_latency *l = (struct ukp_latency *)ctx;
-	struct ukp_stat *stat = ukp_hit_stat((struct ukp_chan *)l->chan, hit->cpu, l->id);
-	struct ukp_hist *hist, *open;
+	const struct ukp_latency *l = (const struct ukp_latency *)ctx;
+	struct ukp_hist *hist;
+	uint64_t ticks;
 
-	if (hit->flags & UKP_HIT_UNWOUND) {
-		ukp_count(&stat->miss[UKP_MISS_UNWOUND]);
+	if (__builtin_expect(hit->flags & UKP_HIT_UNWOUND, 0)) {
+		ukp_count(&ukp_hit_stat((struct ukp_chan *)l->chan, hit->cpu, l->id)
+		                   ->miss[UKP_MISS_UNWOUND]);
 		return 0;
 	}
 	ukp_hit_time(hit);
+	ticks = hit->tsc - hit->inst->tsc;
 	hist = (struct ukp_hist *)(l->hist + ukp_shard(hit->cpu, l->nr_shards) * l->stride);
-	open = (struct ukp_hist *)(l->hist + l->nr_shards * l->stride);
-	/* What is in the histogram is what a record is elsewhere: it isn't counted twice. */
-	ukp_hist_add(hist, open, hit->tsc - hit->inst->tsc, hit->regs->ax, l->kind);
+	if (__builtin_expect(hist_take(hist), 1)) {
+		hist_add_call(hist, ticks, hit->regs->ax, l->kind, 1);
+		hist_give(hist);
+	} else {
+		add_openly(l, ticks, hit->regs->ax);
+	}
 	return 0;
 }
