@@ -119,6 +119,7 @@ static void chan_free(struct chan *c)
 			break;
 		}
 	budget_free(c);
+	free(c->loose.v);
 	probe_free_all(c->target, c->probes);
 	if (c->map)
 		munmap(c->map, c->size);
@@ -192,11 +193,11 @@ int chan_mute(struct chan *c, struct err *err)
 	struct target *t = c->target;
 	struct grace g = { 0 };
 	unsigned int us = 50, tries;
-	int ret = grace_settle(t, &g, err);
+	int settled = grace_settle(t, &g, err), ret = 0;
 
 	grace_start(&g);
-	if (ret && ret != -EAGAIN)
-		return ret;
+	if (settled && settled != -EAGAIN)
+		return settled;
 	/* One that a program's handler has left by longjmp() will not count itself any more. */
 	for (tries = 0; leave_mute(t, c, tries == MUTE_TRIES); tries++) {
 		if (tries == MUTE_TRIES)
@@ -208,7 +209,7 @@ int chan_mute(struct chan *c, struct err *err)
 			return ret;
 		us = us < 20000 ? us * 2 : us;
 	}
-	return ret;
+	return settled;
 }
 
 static void unmap_chan(struct chan *c)
@@ -220,6 +221,16 @@ static void unmap_chan(struct chan *c)
 		return;
 	target_unmap(t, c->addr);
 	target_end(t);
+}
+
+/* All that were on their way to what its probes had there have left, and no call will come back. */
+static void give_back(struct chan *c)
+{
+	const struct probe *p;
+
+	for (p = c->probes; p; p = p->next_mine)
+		probe_blocks(p, &c->loose);
+	heap_give(c->target, &c->loose);
 }
 
 /* Its probes out, and its memory, if nobody uses that any more: else it goes with the agent. */
@@ -240,6 +251,8 @@ static int stop(struct chan *c, bool unmap, struct err *err)
 	if (!ret && unmap)
 		unmap_chan(c);
 	target_release(t);
+	if (!ret && unmap)
+		give_back(c);
 	return ret == -ESRCH || ret == -EAGAIN ? 0 : ret;
 }
 

@@ -10,22 +10,34 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
 
+#include "session/proto.h"
 #include "session/target.h"
 
 /* Those that are forked while we look at the others. */
 #define ROUNDS 20
+#define BORN 10 /* seconds: the area is no older when it is looked for */
+
+static uint64_t now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_BOOTTIME, &ts);
+	return (uint64_t)ts.tv_sec;
+}
 
 void family_find(struct family *f, struct sym_proc *sym, uint64_t ctl)
 {
 	const struct sym_map *m;
 	size_t i;
 
-	*f = (struct family){ .start = 0 };
+	*f = (struct family){ .start = 0, .born = now() - BORN };
 	for (i = 0; i < sym_nr_maps(sym); i++) {
 		m = sym_map_at(sym, i);
 		if (orphan_is_area(m) && (!ctl || m->start == ctl))
-			*f = (struct family){ m->start, m->end, m->inode };
+			*f = (struct family){ m->start, m->end, m->inode, now() - BORN };
 	}
 }
 
@@ -33,14 +45,19 @@ void family_find(struct family *f, struct sym_proc *sym, uint64_t ctl)
  * One look at a file, for there may be thousands of processes.  Another area may lie
  * at the same place: where addresses aren't random, that of another target does.
  */
-static bool may_have_it(const struct family *f, pid_t pid)
+static int look(const struct family *f, pid_t pid)
 {
 	char path[96];
 	struct stat st;
 
 	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, f->start,
 	         f->end);
-	return !lstat(path, &st);
+	return lstat(path, &st) ? -errno : 0;
+}
+
+static bool may_have_it(const struct family *f, pid_t pid)
+{
+	return !look(f, pid);
 }
 
 static bool has_it(const struct family *f, struct sym_proc *sym)
@@ -132,4 +149,34 @@ int family_cure(const struct family *f, struct err *err)
 			closedir(d);
 	} while (found && !ret && ++rounds < ROUNDS);
 	return ret;
+}
+
+static bool may_be_one(const struct family *f, pid_t pid)
+{
+	const int ret = look(f, pid);
+
+	if (ret != -EACCES && ret != -EPERM)
+		return !ret;
+	return proto_start_time(pid) / (uint64_t)sysconf(_SC_CLK_TCK) >= f->born;
+}
+
+bool family_grows(const struct family *f, pid_t target)
+{
+	unsigned int rounds = 2;
+	bool found = !f->start;
+	struct dirent *e;
+	pid_t pid;
+	DIR *d;
+
+	while (!found && rounds--) {
+		d = opendir("/proc");
+		found = !d;
+		while (!found && (e = readdir(d))) {
+			pid = isdigit((unsigned char)e->d_name[0]) ? atoi(e->d_name) : 0;
+			found = pid > 0 && pid != target && may_be_one(f, pid);
+		}
+		if (d)
+			closedir(d);
+	}
+	return found;
 }

@@ -13,6 +13,7 @@
 struct family {
 	uint64_t start, end; /* of the control area's mapping; 0: none */
 	uint64_t inode;
+	uint64_t born; /* seconds of CLOCK_BOOTTIME: it is no older */
 };
 
 /* As long as one of them still has it: the area at address ctl, or, 0, the only one. */
@@ -22,5 +23,10 @@ void family_find(struct family *f, struct sym_proc *sym, uint64_t ctl);
  * was in the way with the last one where it failed, and how to try again.
  */
 int family_cure(const struct family *f, struct err *err);
+/*
+ * Is there one, but for the target itself?  One that can't be looked at is, unless it is
+ * older than the area: of two, for a child that ends when it has forked another.
+ */
+bool family_grows(const struct family *f, pid_t target);
 
 #endif

@@ -14,6 +14,7 @@
 
 struct cover {
 	struct modules *modules;
+	struct windows *windows; /* that it makes them for */
 	/* the module that is looked at */
 	uint64_t start, end, bias;
 	const char *why; /* against any jump in that module; NULL */

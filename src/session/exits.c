@@ -120,6 +120,7 @@ void exits_unplant(struct target *t, struct probe *p)
 	for (i = 0; i < p->nr_exits; i++) {
 		p->exit[i].enabled = false;
 		probe_unplant(&p->exit[i]);
+		probe_blocks(&p->exit[i], &p->chan->loose);
 	}
 	free(p->exit);
 	p->exit = NULL;

@@ -150,9 +150,12 @@ static bool change(struct pieces *p, struct window *w, uint8_t *now)
 	window_jump(w, is);
 	if (!p->write) {
 		decide(w, WINDOW_OUT, NULL);
-		/* What others have put there since is theirs. */
-		if (memcmp(now, is, w->jump + sizeof(w->d.jump)))
+		/* What others have put there since is theirs; ours comes back with what they saved.
+		 */
+		if (memcmp(now, is, w->jump + sizeof(w->d.jump))) {
+			w->lost = true;
 			return false;
+		}
 		drain(w, is, now);
 		window_breakpoints(w, was);
 		memcpy(now, was, w->jump + sizeof(w->d.jump));
@@ -164,6 +167,7 @@ static bool change(struct pieces *p, struct window *w, uint8_t *now)
 	/* Asked before a thread is moved: what lies there may be another library's by now. */
 	if (memcmp(now, was, w->len)) {
 		decide(w, WINDOW_OUT, "the code has changed");
+		w->lost = true;
 		return false;
 	}
 	if (!clear(p, w))
@@ -201,6 +205,7 @@ static void change_piece(struct pieces *p, struct window **v, size_t n)
 		change_piece(p, v + n / 2, n - n / 2);
 		return;
 	}
+	v[0]->lost = true;
 	if (p->write)
 		decide(v[0], WINDOW_OUT, "its code cannot be read or written any more");
 	else if (there)

@@ -9,7 +9,10 @@
 #include "agent/agent.h"
 #include "patch/slots.h"
 #include "session/cover.h"
+#include "session/spare.h"
 #include "wire/instance.h"
+
+#define SPARE_TRIES 16
 
 bool cover_same(const struct window *w, const struct draft *f)
 {
@@ -82,7 +85,8 @@ static uint32_t shape_offset(struct target *t, struct cover *c, const struct ukp
 	return off[i];
 }
 
-static const char *plan(struct target *t, struct cover *c, const struct draft *f,
+/* The detour, if it is at buf. */
+static const char *plan(struct target *t, const struct draft *f, uint64_t buf,
                         struct plan_detour *out)
 {
 	const struct chan *any = t->chans;
@@ -92,7 +96,7 @@ static const char *plan(struct target *t, struct cover *c, const struct draft *f
 		.code = f->code,
 		.addr = f->addr,
 		.window = &f->w,
-		.buf = c->chunk_at + c->used,
+		.buf = buf,
 		.engine = t->own.text + agent_offset(AGENT_DETOUR_HIT),
 		.entry = t->own.text + agent_offset(AGENT_DETOUR_ENTRY),
 		.form = { .saves = f->saves, .call = f->call, .flow = f->flow },
@@ -117,7 +121,7 @@ static const char *plan(struct target *t, struct cover *c, const struct draft *f
 	return refusal == PLAN_OK ? NULL : plan_reason(refusal);
 }
 
-static struct window *record(const struct draft *f, const struct plan_detour *p)
+static struct window *record(const struct draft *f)
 {
 	const size_t before = f->addr - f->text;
 	struct window *w = calloc(1, sizeof(*w) + before + f->w.covered);
@@ -137,41 +141,122 @@ static struct window *record(const struct draft *f, const struct plan_detour *p)
 	memcpy(w->code + before, f->code, f->w.covered);
 	if (before)
 		memcpy(w->code, f->site[0]->plan.orig, before);
-	w->d = p->d;
 	return w;
+}
+
+/* Where a detour and its description are. */
+struct place {
+	uint64_t buf;
+	uint32_t off, next;
+	uint16_t code_room, map_room;
+	bool again; /* others had it */
+};
+
+/* A place that is free again: out is the detour for it then. */
+static bool old_place(struct target *t, struct cover *c, const struct draft *f,
+                      struct plan_detour *out, struct place *at)
+{
+	const uint32_t code = out->d.size, map = (uint32_t)plan_detour_size(&out->d);
+	static struct plan_detour there;
+	struct window *w = NULL;
+	unsigned int tries;
+
+	for (tries = 0; tries < SPARE_TRIES; tries++) {
+		w = windows_spare(c->windows, w, code, map, c->start);
+		if (!w)
+			return false;
+		/* Distances differ, and what is short by them. */
+		if (plan(t, f, w->d.buf, &there) || there.d.size > w->code_room ||
+		    plan_detour_size(&there.d) > w->map_room)
+			continue;
+		*at = (struct place){
+			w->d.buf, w->off, w->d.next, w->code_room, w->map_room, true
+		};
+		*out = there;
+		windows_forget(c->windows, w);
+		return true;
+	}
+	return false;
+}
+
+static bool new_place(struct target *t, struct cover *c, const struct plan_detour *out,
+                      struct place *at)
+{
+	const uint32_t code = spare_round(out->d.size);
+	const uint32_t map = spare_round((uint32_t)plan_detour_size(&out->d));
+
+	*at = (struct place){
+		c->chunk_at + c->used, target_alloc(t, map), t->own.detours, code, map, false
+	};
+	return at->off;
+}
+
+static void put_code(struct target *t, struct cover *c, const struct plan_detour *out,
+                     const struct place *at)
+{
+	if (at->again) {
+		if (inject_write(t->inject, at->buf, out->code, out->d.size))
+			c->failed = true;
+		return;
+	}
+	memcpy(c->chunk + c->used, out->code, out->d.size);
+	memset(c->chunk + c->used + out->d.size, 0xcc, at->code_room - out->d.size);
+	c->used += at->code_room;
+}
+
+/*
+ * Of a place that is used again: it is nobody's until all is there.  The list goes on
+ * through it, and buf stays what it was.
+ */
+static void put_map(struct target *t, const struct plan_detour *out, const struct place *at)
+{
+	const size_t size = plan_detour_size(&out->d);
+	struct ukp_detour *d = target_at(t, at->off);
+
+	if (at->again) {
+		__atomic_store_n(&d->size, 0, __ATOMIC_RELEASE);
+		__atomic_store_n(&d->addr, 0, __ATOMIC_RELEASE);
+		memcpy(&d->shape, &out->d.shape, sizeof(d->shape));
+		memcpy(&d->len, &out->d.len, size - offsetof(struct ukp_detour, len));
+		__atomic_store_n(&d->addr, out->d.addr, __ATOMIC_RELEASE);
+		__atomic_store_n(&d->size, out->d.size, __ATOMIC_RELEASE);
+		return;
+	}
+	memcpy(d, &out->d, size);
+	t->own.detours = at->off;
+	/* Release: whoever finds the detour finds all of it. */
+	__atomic_store_n(&t->ctl->detours, at->off, __ATOMIC_RELEASE);
 }
 
 const char *cover_make(struct target *t, struct cover *c, const struct draft *f,
                        struct window **ret)
 {
 	static struct plan_detour out;
+	struct place at;
 	const char *why;
 	struct window *w;
 	uint32_t shape;
-	size_t size;
 
 	if (!room(t, c, f->addr))
 		return "no address space near it";
-	why = plan(t, c, f, &out);
+	why = plan(t, f, c->chunk_at + c->used, &out);
 	if (why)
 		return why;
-	size = plan_detour_size(&out.d);
-	w = record(f, &out);
 	shape = shape_offset(t, c, &out.shape);
-	if (w)
-		w->off = shape ? target_alloc(t, size) : 0;
-	if (!w || !w->off) {
+	w = shape ? record(f) : NULL;
+	if (!w || (!old_place(t, c, f, &out, &at) && !new_place(t, c, &out, &at))) {
 		free(w);
 		return "no memory for its detour";
 	}
-	memcpy(c->chunk + c->used, out.code, out.d.size);
-	c->used += (out.d.size + 15) & ~15ul;
-	out.d.shape = w->d.shape = shape;
-	out.d.next = t->own.detours;
-	memcpy(target_at(t, w->off), &out.d, size);
-	t->own.detours = w->off;
-	/* Release: whoever finds the detour finds all of it. */
-	__atomic_store_n(&t->ctl->detours, w->off, __ATOMIC_RELEASE);
+	out.d.shape = shape;
+	out.d.next = at.next;
+	put_code(t, c, &out, &at);
+	put_map(t, &out, &at);
+	w->d = out.d;
+	w->off = at.off;
+	w->serves = c->start;
+	w->code_room = at.code_room;
+	w->map_room = at.map_room;
 	*ret = w;
 	return NULL;
 }

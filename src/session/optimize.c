@@ -249,6 +249,7 @@ enum optimize_left optimize_on(struct target *t)
 {
 	struct optimizer *o = t->optimizer;
 	struct err err = ERR_INIT;
+	bool many;
 	size_t n;
 	int ret;
 
@@ -274,9 +275,13 @@ enum optimize_left optimize_on(struct target *t)
 	o->shared = target_shares_memory(t);
 	if (o->shared)
 		return OPTIMIZE_LATER;
+	/* A child has the jumps of its parent, as they were. */
+	many = windows_many_idle(o->windows) && heap_no_children(t);
 	if (target_hold(t, &err))
 		return t->dead ? OPTIMIZE_DONE : OPTIMIZE_LATER;
 	ret = grace_settle(t, &o->grace, &err);
+	if (!ret && many)
+		windows_look_for_spare(t, o->windows);
 	if (!ret)
 		jumps_write(t, o->v, o->nr);
 	target_release(t);

@@ -209,6 +209,35 @@ uint32_t probe_context(struct target *t, struct probe *p)
 	}
 }
 
+static size_t context_size(const struct probe *p)
+{
+	if (p->head)
+		return probe_counts(p) ? sizeof(struct ukp_counter) : 0;
+	switch (p->kind) {
+	case PROBE_ENTRY:
+	case PROBE_RETURN:
+	case PROBE_COUNT_RETURN:
+		if (!p->event)
+			return 0;
+		return sizeof(*p->event) +
+		       (p->event->nr_entry + p->event->nr_steps) * sizeof(struct ukp_fetch);
+	case PROBE_LATENCY:
+		return sizeof(struct ukp_latency);
+	default:
+		return 0;
+	}
+}
+
+void probe_blocks(const struct probe *p, struct heap_blocks *b)
+{
+	size_t i;
+
+	heap_add(b, p->action_off, sizeof(struct ukp_action));
+	heap_add(b, p->ctx_off, p->ctx_off ? context_size(p) : 0);
+	for (i = 0; i < p->nr_members; i++)
+		probe_blocks(&p->member[i], b);
+}
+
 static enum agent_fn action_of(const struct probe *p)
 {
 	switch (p->kind) {

@@ -152,6 +152,9 @@ static void add_windows(struct restore *r)
 	while (leave_next_detour(r->l, &w, &d)) {
 		struct place p = { .addr = d.addr, .len = sizeof(d.jump) };
 
+		/* Its place was just to be used again. */
+		if (!d.addr || !d.size)
+			continue;
 		memcpy(p.ours, d.jump, sizeof(d.jump));
 		memcpy(p.orig, d.orig, sizeof(d.jump));
 		if (!add(r, &p))

@@ -245,9 +245,14 @@ int target_memfd(struct target *t, const char *name, uint64_t size, long *remote
 
 uint32_t target_alloc(struct target *t, size_t size)
 {
-	uint32_t off = t->own.next_free;
+	uint32_t off = t->own.next_free, again;
 
-	size = (size + 15) & ~15ul;
+	size = (size + HEAP_UNIT - 1) & ~(size_t)(HEAP_UNIT - 1);
+	again = heap_take(&t->heap, size);
+	if (again) {
+		memset(target_at(t, again), 0, size);
+		return again;
+	}
 	if (off + size > UKP_CTL_SIZE)
 		return 0;
 	t->own.next_free = off + size;
@@ -439,6 +444,7 @@ void target_free(struct target *t)
 	pending_close(t);
 	probe_free_all(t, t->internal);
 	sites_free(t);
+	heap_close(&t->heap);
 	slots_close(t->slots);
 	free(t->image);
 	if (t->ctl)

@@ -31,6 +31,7 @@
  *	jumps.c    into the text and out of it
  *	exits.c    return probes by exit sites
  *	chan.c     channels
+ *	heap.c     memory of the control area that comes back
  *	warm.c     pages for first hits
  */
 #ifndef UKP_SESSION_TARGET_H
@@ -42,6 +43,7 @@
 #include "lang/lang.h"
 #include "plan/returns.h"
 #include "session/children.h"
+#include "session/heap.h"
 #include "sym/sym.h"
 #include "wire/chan.h"
 #include "wire/ctl.h"
@@ -157,13 +159,14 @@ struct chan {
 	struct probe *probes;
 	uint32_t next_id;
 	uint32_t next_hist, next_counter;
-	size_t waiting;        /* of the places of the last start: their jumps are still to come */
-	bool strict;           /* one refused place refuses a definition */
-	bool any_text;         /* what has been asked for, live.c */
-	bool follow;           /* its probes count in forked children, too */
-	uint32_t born;         /* UKP_ACTION_CHANS_SHIFT has it; 0: follows nobody */
-	bool leaving;          /* its calls that are on their way count as unreturned */
-	struct budget *budget; /* NULL: none */
+	size_t waiting; /* of the places of the last start: their jumps are still to come */
+	bool strict;    /* one refused place refuses a definition */
+	bool any_text;  /* what has been asked for, live.c */
+	bool follow;    /* its probes count in forked children, too */
+	uint32_t born;  /* UKP_ACTION_CHANS_SHIFT has it; 0: follows nobody */
+	bool leaving;   /* its calls that are on their way count as unreturned */
+	struct heap_blocks loose; /* of probes that it has no more */
+	struct budget *budget;    /* NULL: none */
 	struct tally refused;
 	/* "PLACE: why" lines of what went without being asked to, until they are asked for. */
 	char dropped[4096];
@@ -203,7 +206,8 @@ struct target {
 	struct pending *pending;
 	uint64_t budget_at;   /* ms of CLOCK_MONOTONIC: the next look */
 	struct family family; /* who shares the control area */
-	uint64_t maps_sum;    /* gone.c: of the mappings that the sites were last held against */
+	struct heap heap;
+	uint64_t maps_sum; /* gone.c: of the mappings that the sites were last held against */
 	struct chan *chans;
 	struct probe *internal;
 	uint32_t next_chan;
@@ -265,7 +269,7 @@ int target_memfd_open(struct target *t, long remote, uint64_t size, struct err *
 /* Where the table of records by frame is, with its head as it was laid out. */
 uint64_t target_frames(const struct target *t, struct ukp_frames *head);
 
-/* Memory in the control area; 0: full. */
+/* Memory in the control area, all zeros; 0: full. */
 uint32_t target_alloc(struct target *t, size_t size);
 /* The pages of the next len bytes, at once. */
 void target_populate(struct target *t, size_t len);
@@ -406,6 +410,8 @@ const char *jump_only_refusal(const struct target *t, const struct lang_def *def
 int jump_only_land(struct chan *c, struct err *err);
 /* The context that p's action gets, in the control area; 0: full. */
 uint32_t probe_context(struct target *t, struct probe *p);
+/* What the control area has of p and its members alone. */
+void probe_blocks(const struct probe *p, struct heap_blocks *b);
 /* Plan a probe for ourselves at a function, if it is there; target_bring() plants it. */
 int probe_internal(struct target *t, const char *sym, uint32_t agent_fn, struct err *err);
 void probe_free_all(struct target *t, struct probe *list);

@@ -7,7 +7,11 @@
 
 #include "session/cover.h"
 #include "session/exits.h"
+#include "session/refs.h"
 #include "session/sites.h"
+#include "session/spare.h"
+
+#define IDLE 128 /* so many more than at the last look */
 
 static const char blocked[] = "another probe is inside the jump's window";
 
@@ -20,6 +24,10 @@ struct windows {
 	uint64_t upto; /* the end of the last window */
 	struct window **by_addr;
 	size_t mask, nr;
+	uint64_t round;
+	size_t wanted; /* in this round */
+	size_t left;   /* neither wanted nor spare, after the last look */
+	struct spare spare;
 };
 
 int windows_open(struct windows **ret, struct modules *m)
@@ -31,6 +39,7 @@ int windows_open(struct windows **ret, struct modules *m)
 		return -ENOMEM;
 	ws->mask = 255;
 	ws->by_addr = calloc(ws->mask + 1, sizeof(*ws->by_addr));
+	ws->cover.windows = ws;
 	if (!ws->by_addr || cover_open(&ws->cover, m)) {
 		free(ws->by_addr);
 		free(ws);
@@ -101,6 +110,62 @@ const struct window *windows_find(const struct windows *ws, uint64_t pc)
 	return NULL;
 }
 
+struct window *windows_spare(const struct windows *ws, struct window *w, uint32_t code,
+                             uint32_t map, uint64_t start)
+{
+	return spare_next(&ws->spare, w, code, map, start);
+}
+
+void windows_forget(struct windows *ws, struct window *w)
+{
+	struct window **at = &ws->by_addr[ukp_site_hash(w->d.addr) & ws->mask];
+
+	while (*at != w)
+		at = &(*at)->older;
+	*at = w->older;
+	ws->nr--;
+	spare_remove(&ws->spare, w);
+	free(w);
+}
+
+static size_t idle(const struct windows *ws)
+{
+	return ws->nr - ws->spare.nr - ws->wanted;
+}
+
+bool windows_many_idle(const struct windows *ws)
+{
+	return ws->at == ws->n && idle(ws) >= ws->left + IDLE;
+}
+
+/* Those of earlier rounds: traps go on elsewhere, and their jumps are out. */
+static size_t list_idle(const struct windows *ws, struct ref_range *v, size_t max)
+{
+	struct window *w;
+	size_t n = 0, i;
+
+	for (i = 0; i <= ws->mask; i++)
+		for (w = ws->by_addr[i]; w && n < max; w = w->older)
+			if (w->round != ws->round && w->state != WINDOW_IN && !w->spare && !w->lost)
+				v[n++] = (struct ref_range){ w->d.buf, w->d.buf + w->d.size, w,
+					                     false };
+	return n;
+}
+
+void windows_look_for_spare(struct target *t, struct windows *ws)
+{
+	const size_t max = idle(ws);
+	struct ref_range *v = malloc((max + 1) * sizeof(*v));
+	size_t n = v ? list_idle(ws, v, max) : 0, i;
+
+	if (n && !refs_look(t, v, n))
+		for (i = 0; i < n; i++)
+			if (!v[i].found)
+				spare_add(&ws->spare, v[i].of);
+	free(v);
+	ws->left = idle(ws);
+}
+
 void windows_reset(struct target *t, struct windows *ws)
 {
 	size_t i;
@@ -115,6 +180,8 @@ void windows_reset(struct target *t, struct windows *ws)
 	ws->sorted = ws->skipped = false;
 	ws->n = ws->at = 0;
 	ws->upto = 0;
+	ws->wanted = 0;
+	ws->round++;
 }
 
 void windows_again(struct windows *ws)
@@ -304,6 +371,10 @@ static struct window *next_window(struct target *t, struct windows *ws, size_t i
 			return NULL;
 		keep(ws, w);
 	}
+	if (w->spare)
+		spare_remove(&ws->spare, w);
+	w->round = ws->round;
+	ws->wanted++;
 	ws->upto = f.addr + f.w.covered;
 	for (k = 0; k < WINDOW_SITES; k++)
 		if (w->site[k]) {

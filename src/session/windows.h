@@ -9,8 +9,9 @@
  * A window begins at a probe's place, or a few instructions before where the
  * probe itself has no room.  It has one form: what its probes need of the
  * registers.  Windows that were made stay known, for the same probes come again
- * whenever something else has changed.  Nothing of it is in the text yet;
- * optimize.c writes it there.
+ * whenever something else has changed.  When many have not, those that no thread can
+ * come back to are spare: their places are used for others (spare.h).  Nothing of it is
+ * in the text yet; optimize.c writes it there.
  */
 #ifndef UKP_SESSION_WINDOWS_H
 #define UKP_SESSION_WINDOWS_H
@@ -36,6 +37,12 @@ enum window_state {
 
 struct window {
 	struct window *older; /* of those that begin at the same hash */
+	uint64_t round;       /* of windows_reset(): the last one that wanted it */
+	bool spare;           /* nobody comes there any more: in the list of these */
+	bool lost;            /* its jump may be in the text still, or come back: stays for ever */
+	struct window *prev_spare, *next_spare;
+	uint64_t serves;              /* its place: the mapping that has it in reach */
+	uint16_t code_room, map_room; /* and bytes of code and of description */
 	uint64_t text;  /* what the jump changes, and what must be as in the file: from here */
 	uint8_t len;    /* so many bytes */
 	uint8_t jump;   /* where in them the jump is; others are only breakpoints */
@@ -72,6 +79,18 @@ void windows_again(struct windows *ws);
  * Returns how many, 0 at the end.
  */
 size_t windows_next(struct target *t, struct windows *ws, struct window **v);
+
+/* So many are not wanted now that it is time to look which are spare? */
+bool windows_many_idle(const struct windows *ws);
+/*
+ * While held, and each thread has been outside the engine since windows_reset(): those
+ * that are not wanted, and that nobody is in, are spare.
+ */
+void windows_look_for_spare(struct target *t, struct windows *ws);
+/* A place for a detour of that size: a spare one, which is forgotten then.  See spare_next(). */
+struct window *windows_spare(const struct windows *ws, struct window *w, uint32_t code,
+                             uint32_t map, uint64_t start);
+void windows_forget(struct windows *ws, struct window *w);
 
 /* The bytes from text on with breakpoints, and with the jump. */
 void window_breakpoints(const struct window *w, uint8_t *bytes);
