@@ -70,8 +70,7 @@ san-tests: $(san_bin)
 FUZZ_SECONDS ?= 7
 fuzz_bin := $(patsubst tests/fuzz/%.c,$(O)/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 
-fuzz_objs := $(foreach z,base plan plan/x86 sym lang wire engine,$(call obj_of,$(z)))
-$(O)/fuzz.a: $(fuzz_objs)
+$(O)/fuzz.a: $(hosted_objs) $(free_objs)
 	@rm -f $@
 	@ar rcs $@ $^
 

@@ -172,11 +172,38 @@ static void take_fields(struct event *e, const struct proto_event *p, uint32_t n
 		e->places[i] = p->fields[i];
 		snprintf(e->names[i], sizeof(e->names[i]), "%s", p->fields[i].name);
 		e->fields[i].name = e->names[i];
-		e->fields[i].type = types[p->fields[i].type % LANG_NR_TYPES];
+		e->fields[i].type = types[p->fields[i].type];
 		e->fields[i].size = e->fields[i].type == UKP_FIELD_STRING ? 0 : p->fields[i].size;
 	}
 	e->info.nr_fields = nr;
 	e->info.fields = e->fields;
+}
+
+static bool ends(const char *s, size_t room)
+{
+	return strnlen(s, room) < room;
+}
+
+/* What the rest relies on. */
+static bool makes_sense(const struct ukp_session *s, const struct proto_reply *r)
+{
+	const struct proto_event *p = (const struct proto_event *)r->data;
+	uint32_t i;
+
+	if (r->len < sizeof(*p) || p->nr_fields > UKP_EVENT_ARGS ||
+	    r->len < sizeof(*p) + p->nr_fields * sizeof(*p->fields) || p->id != s->nr_events ||
+	    p->counter > UKP_CHAN_COUNTERS || !ends(p->group, sizeof(p->group)) ||
+	    !ends(p->name, sizeof(p->name)) || !ends(p->func, sizeof(p->func)) ||
+	    !ends(p->place, sizeof(p->place)))
+		return false;
+	for (i = 0; i < p->nr_fields; i++) {
+		const struct lang_field *f = &p->fields[i];
+
+		if (!ends(f->name, sizeof(f->name)) || f->type >= LANG_NR_TYPES ||
+		    f->size > UKP_VALUE_MAX || (!f->size && f->type != LANG_COMM))
+			return false;
+	}
+	return true;
 }
 
 static int take_event(struct ukp_session *s, const struct proto_reply *r, const char *text,
@@ -185,8 +212,7 @@ static int take_event(struct ukp_session *s, const struct proto_reply *r, const 
 	const struct proto_event *p = (const struct proto_event *)r->data;
 	struct event *e;
 
-	if (r->len < sizeof(*p) || p->nr_fields > UKP_EVENT_ARGS ||
-	    r->len < sizeof(*p) + p->nr_fields * sizeof(*p->fields) || p->id != s->nr_events)
+	if (!makes_sense(s, r))
 		return session_fail(s, -EPROTO, "the broker's answer makes no sense");
 	e = new_event(s);
 	if (!e)

@@ -14,6 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#define MAX_ERRNO 4095
+
 long client_now_ms(void)
 {
 	struct timespec ts;
@@ -199,6 +201,8 @@ int client_request(struct ukp_session *s, uint32_t type, uint32_t arg, const cha
 		                    "the broker of process %d is gone; 'ukprobe cure -p %d' takes "
 		                    "out what it left",
 		                    s->pid, s->pid);
+	if (r->ret < -MAX_ERRNO)
+		return session_fail(s, -EPROTO, "the broker's answer makes no sense");
 	if (r->ret < 0) {
 		r->data[sizeof(r->data) - 1] = 0;
 		session_fail(s, r->ret, "%s", r->len ? r->data : strerror(-r->ret));

@@ -83,7 +83,9 @@ int ukp_session_add_stat(struct ukp_session *s, const char *definition, unsigned
 static int ask_places(struct ukp_session *s, struct event *e)
 {
 	struct proto_reply *r = malloc(sizeof(*r));
-	uint64_t *addr = calloc(e->info.nr_places, sizeof(*addr));
+	uint64_t *addr = e->info.nr_places <= UKP_CHAN_COUNTERS
+	                         ? calloc(e->info.nr_places, sizeof(*addr))
+	                         : NULL;
 	unsigned int got = 0;
 	char first[16];
 	size_t n;

@@ -14,7 +14,7 @@
 
 #include "lang/lang.h"
 
-#define PROTO_VERSION 6
+#define PROTO_VERSION 7
 #define PROTO_DATA 16384
 
 enum proto_type {
@@ -47,14 +47,14 @@ struct proto_request {
 	uint32_t type;
 	uint32_t arg;
 	uint32_t len;
-	char data[PROTO_DATA];
+	_Alignas(8) char data[PROTO_DATA];
 };
 
 struct proto_reply {
-	int32_t ret;    /* negative errno */
-	int32_t column; /* of the error in the definition */
-	uint32_t len;   /* of data; the error's sentence on failure */
-	char data[PROTO_DATA];
+	int32_t ret;                       /* negative errno */
+	int32_t column;                    /* of the error in the definition */
+	uint32_t len;                      /* of data; the error's sentence on failure */
+	_Alignas(8) char data[PROTO_DATA]; /* also numbers and structs */
 };
 
 #define PROTO_REQUEST_HEAD offsetof(struct proto_request, data)

@@ -75,9 +75,10 @@ static void take_number(struct ukp_session *s, const struct lang_field *f, const
 	}
 }
 
-static void take_string(const struct ukp_rec_view *v, const unsigned char *at,
-                        struct ukp_value *val, char *buf, size_t *used)
+static void take_string(struct ukp_session *s, const struct ukp_rec_view *v,
+                        const unsigned char *at, struct ukp_value *val, size_t *used)
 {
+	char *buf = s->strings;
 	uint32_t loc = (uint32_t)load(at, 4), len = loc >> 16, off = loc & 0xffff;
 
 	if (!len || off > v->len || len > v->len - off) {
@@ -85,6 +86,11 @@ static void take_string(const struct ukp_rec_view *v, const unsigned char *at,
 		return;
 	}
 	len = strnlen((const char *)v->payload + off, len);
+	/* Each is in the record, but the target may say of all that they are the same bytes. */
+	if (len >= sizeof(s->strings) - *used) {
+		val->fault = true;
+		return;
+	}
 	memcpy(buf + *used, v->payload + off, len);
 	buf[*used + len] = 0;
 	val->str = buf + *used;
@@ -114,7 +120,7 @@ static void take_value(struct ukp_session *s, const struct event *e, unsigned in
 		return;
 	}
 	if (f->type == LANG_STRING) {
-		take_string(v, v->payload + f->offset, val, s->strings, used);
+		take_string(s, v, v->payload + f->offset, val, used);
 		return;
 	}
 	take_number(s, f, v->payload + f->offset, val);

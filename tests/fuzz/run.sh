@@ -10,7 +10,7 @@ for src in tests/fuzz/fuzz_*.c; do
 	bin=$o/fuzz/tests/fuzz/$(basename "$src" .c)
 	name=${bin##*/}
 	work=$(mktemp -d)
-	args=(-max_total_time="$secs" -seed=1 -print_final_stats=1 -artifact_prefix="$work/")
+	args=(-max_total_time="$secs" -seed=1 -timeout=20 -print_final_stats=1 -artifact_prefix="$work/")
 	[ -f "tests/fuzz/${name#fuzz_}.dict" ] && args+=(-dict="tests/fuzz/${name#fuzz_}.dict")
 	mkdir "$work/new"
 	dirs=("$work/new")
