@@ -102,7 +102,8 @@ static void add_client(struct broker *b)
 {
 	struct ucred cred;
 	socklen_t len = sizeof(cred);
-	int fd = accept4(b->listen_fd, NULL, NULL, SOCK_CLOEXEC);
+	/* Who doesn't read its answers is not waited for. */
+	int fd = accept4(b->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	struct client *c;
 
 	if (fd < 0)
@@ -245,7 +246,7 @@ static void close_client(struct broker *b, struct client *c, struct proto_reply 
 	}
 }
 
-static void handle_client(struct broker *b, struct client *c, bool *left)
+void broker_handle(struct broker *b, struct client *c, bool *left)
 {
 	static struct proto_request q;
 	static struct proto_reply r;
@@ -333,7 +334,7 @@ static int serve_all(struct broker *b, int sig_fd)
 		had = had || b->clients;
 		for (i = FIRST_CLIENT; i < n && !left; i++)
 			if (pfd[i].revents)
-				handle_client(b, who[i], &left);
+				broker_handle(b, who[i], &left);
 	}
 	while (b->clients)
 		drop_client(b, b->clients, &err);

@@ -175,7 +175,8 @@ ssize_t proto_recv(int fd, void *msg, size_t len, int *got_fd)
 	struct msghdr mh = { .msg_iov = &iov,
 		             .msg_iovlen = 1,
 		             .msg_control = control.buf,
-		             .msg_controllen = sizeof(control.buf) };
+		             /* One: in the padding there is room for another. */
+		             .msg_controllen = CMSG_LEN(sizeof(int)) };
 	struct cmsghdr *c;
 	ssize_t n;
 	int passed = -1;

@@ -28,4 +28,10 @@ struct broker {
 int serve_request(struct client *c, const struct proto_request *q, struct proto_reply *r,
                   int *pass_fd);
 
+/*
+ * Takes one request off a client's socket and answers it; who sends none, or does
+ * not take answers, is dropped.  *left: the last has gone, and so has the agent.
+ */
+void broker_handle(struct broker *b, struct client *c, bool *left);
+
 #endif
