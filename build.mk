@@ -76,7 +76,10 @@ $(O)/fuzz.a: $(hosted_objs) $(free_objs)
 
 $(O)/tests/fuzz/%: tests/fuzz/%.c $(O)/fuzz.a
 	@mkdir -p $(@D)
-	$(CC) $(hosted) -Itests -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -o $@ $< $(O)/fuzz.a $(LIBS)
+	$(CC) $(hosted) -Itests -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all $(wrap) -o $@ $< $(O)/fuzz.a $(LIBS)
+
+# Files of /proc are the driver's.
+$(O)/tests/fuzz/fuzz_proc: wrap := $(addprefix -Wl$(comma)--wrap=,open fopen readlink usleep)
 
 fuzzers: $(fuzz_bin)
 

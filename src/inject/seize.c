@@ -237,8 +237,11 @@ static pid_t read_ns_tid(struct inject *t, pid_t tid)
 		return tid;
 	for (p = proc_field(status, "NSpid"); p && *p && *p != '\n';) {
 		char *end;
+		long n = strtol(p, &end, 10);
 
-		last = strtol(p, &end, 10);
+		if (end == p)
+			break;
+		last = (pid_t)n;
 		p = end + strspn(end, " \t");
 	}
 	return last;
