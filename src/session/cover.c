@@ -54,8 +54,8 @@ bool cover_module(struct target *t, struct cover *c, uint64_t addr)
 	c->targets = NULL;
 	c->ready = modules_ready(c->modules, m ? m->module : NULL, addr);
 	/* That of another place in it may be there. */
-	c->start = c->ready ? m->start : addr;
-	c->end = c->ready ? m->end : addr;
+	c->start = c->map_start = c->ready ? m->start : addr;
+	c->end = c->map_end = c->ready ? m->end : addr;
 	c->why = c->ready ? deny_jumps(m->module) : NULL;
 	if (c->ready && !c->why && !stays_module(c->stays, t->sym, m->module))
 		c->targets = modules_targets(c->modules, m->module, addr, &c->bias);

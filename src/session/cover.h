@@ -15,8 +15,8 @@
 struct cover {
 	struct modules *modules;
 	struct windows *windows; /* that it makes them for */
-	/* the module that is looked at */
-	uint64_t start, end, bias;
+	/* what of a mapping the targets are known of, the mapping, its module */
+	uint64_t start, end, map_start, map_end, bias;
 	const char *why; /* against any jump in that module; NULL */
 	const struct plan_targets *targets;
 	bool ready;

@@ -56,8 +56,8 @@ static bool room(struct target *t, struct cover *c, uint64_t addr)
 	flush(t, c);
 	c->chunk_at = slots_get_bytes(t->slots, addr, COVER_CHUNK, &err);
 	/* It serves the mapping that it was asked for. */
-	c->chunk_lo = c->start;
-	c->chunk_hi = c->end;
+	c->chunk_lo = c->map_start;
+	c->chunk_hi = c->map_end;
 	c->used = c->written = 0;
 	return c->chunk_at;
 }
@@ -162,7 +162,7 @@ static bool old_place(struct target *t, struct cover *c, const struct draft *f,
 	unsigned int tries;
 
 	for (tries = 0; tries < SPARE_TRIES; tries++) {
-		w = windows_spare(c->windows, w, code, map, c->start);
+		w = windows_spare(c->windows, w, code, map, c->map_start);
 		if (!w)
 			return false;
 		/* Distances differ, and what is short by them. */
@@ -254,7 +254,7 @@ const char *cover_make(struct target *t, struct cover *c, const struct draft *f,
 	put_map(t, &out, &at);
 	w->d = out.d;
 	w->off = at.off;
-	w->serves = c->start;
+	w->serves = c->map_start;
 	w->code_room = at.code_room;
 	w->map_room = at.map_room;
 	*ret = w;
