@@ -8,6 +8,7 @@
  *	a branch with 8 bits		from 130 bytes away at most: that is decoded
  *	a branch or lea with 32 bits	by its bytes, wherever such lie, be they an
  *					instruction or parts of several
+ *	an address as an immediate	by its bytes, where a module isn't relocated
  *	relocations, landing pads	are listed
  *	a table, a jump by register	in the region: decoded; elsewhere only in a part
  *					of its function, and branches tie parts to it
@@ -31,6 +32,7 @@ struct range {
 	uint64_t start, end, known;
 	uint64_t from, to;
 	const struct plan_code *code;
+	bool fixed; /* immediates may be addresses */
 };
 
 static int find_range(struct range *r, const struct plan_module *m, uint64_t addr)
@@ -50,7 +52,8 @@ static int find_range(struct range *r, const struct plan_module *m, uint64_t add
 			             t->region[i].end + PADDING,
 			             r->code->addr,
 			             r->code->addr + r->code->size,
-			             r->code };
+			             r->code,
+			             m->fixed };
 		if (r->known > r->to)
 			r->known = r->to;
 		if (i + 1 < t->nr_regions && r->known > t->region[i + 1].start)
@@ -95,6 +98,8 @@ static bool leads_in(const struct plan_code *c, uint64_t from, uint64_t to, cons
 	for (n = to - from; n >= 4; n--, b++, far++) {
 		memcpy(&disp, b, sizeof(disp));
 		if (disp + far < len && is_opcode(b, (size_t)(b - c->bytes)))
+			return true;
+		if (r->fixed && disp - (uint32_t)(r->start + 1) < len)
 			return true;
 	}
 	return false;
@@ -158,12 +163,13 @@ int plan_targets_near(struct plan_targets **ret, const struct plan_module *m, ui
 	struct plan_module few = *m;
 	struct plan_code code;
 	struct range r;
-	int err = m->fixed ? -EAGAIN : find_range(&r, m, addr);
+	int err = find_range(&r, m, addr);
 
 	*ret = NULL;
 	if (err)
 		return err;
-	if (entered_from_afar(m, &r))
+	/* Immediates of four bytes: others would be looked for in vain. */
+	if ((m->fixed && r.to > UINT32_MAX) || entered_from_afar(m, &r))
 		return -EAGAIN;
 	code = (struct plan_code){ r.from, r.code->bytes + (r.from - r.code->addr), r.to - r.from };
 	few.code = &code;
