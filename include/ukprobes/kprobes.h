@@ -354,6 +354,18 @@ static inline unsigned long regs_return_value(struct pt_regs *regs)
 	return regs->ax;
 }
 
+/*
+ * Here: results that are elsewhere, in the handler of a kretprobe, an fprobe's exit or a
+ * rethook, by the regs that it was given: a float or double (xmm0), a long double
+ * (st(0)), and 16 bytes of xmm0 or xmm1 (n), as structures and complex numbers have
+ * them.  They are as the function left them, by each mechanism; nothing tells its type.
+ * False: not there, with other regs, with UKP_NOVEC, or st(0) is empty.
+ */
+bool ukp_return_f32(const struct pt_regs *regs, float *value);
+bool ukp_return_f64(const struct pt_regs *regs, double *value);
+bool ukp_return_f80(const struct pt_regs *regs, long double *value);
+bool ukp_return_xmm(const struct pt_regs *regs, unsigned int n, void *value);
+
 static inline void regs_set_return_value(struct pt_regs *regs, unsigned long rc)
 {
 	regs->ax = rc;

@@ -61,6 +61,8 @@ static inline bool ukp_arch_swap(uint64_t *at, uint64_t old, uint64_t new);
  * holds no value.
  */
 bool ukp_arch_fpu(uint32_t reg, const void *fpstate, uint64_t to[2]);
+/* The same of what xsave or fxsave has written; in_use: which parts that was. */
+bool ukp_arch_fpu_saved(uint32_t reg, const void *area, uint32_t in_use, uint64_t to[2]);
 
 /* Sets a bit; false: it was set.  One instruction: this thread's signal handlers see it whole. */
 static inline bool ukp_arch_set_bit(uint32_t *at, unsigned int bit);

@@ -50,17 +50,21 @@ static uint32_t in_use(const unsigned char *area)
 	return *(const uint32_t *)(area + XSTATE_BV);
 }
 
-bool ukp_fpu_frame(uint32_t reg, const void *area, uint64_t to[2])
+bool ukp_arch_fpu_saved(uint32_t reg, const void *area, uint32_t in_use, uint64_t to[2])
 {
-	const unsigned char *p = area;
-
 	if (reg >= UKP_FPU_ST0)
-		return (in_use(p) & BV_X87) && ukp_fpu_st(p, reg - UKP_FPU_ST0, to);
-	if (in_use(p) & BV_SSE)
-		take(to, p + AREA_XMM + (uint64_t)reg * AREA_REG);
+		return reg < UKP_FPU_REGS && (in_use & BV_X87) &&
+		       ukp_fpu_st(area, reg - UKP_FPU_ST0, to);
+	if (in_use & BV_SSE)
+		take(to, (const unsigned char *)area + AREA_XMM + (uint64_t)reg * AREA_REG);
 	else
 		to[0] = to[1] = 0;
 	return true;
+}
+
+bool ukp_fpu_frame(uint32_t reg, const void *area, uint64_t to[2])
+{
+	return ukp_arch_fpu_saved(reg, area, in_use(area), to);
 }
 
 bool ukp_arch_fpu(uint32_t reg, const void *fpstate, uint64_t to[2])

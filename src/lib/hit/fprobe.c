@@ -36,7 +36,7 @@ struct entering {
 	int ret;
 };
 
-static void run_entry(void *arg)
+static void run_entry(void *arg, const void *saved)
 {
 	struct entering *e = arg;
 
@@ -54,7 +54,7 @@ static int call_entry(struct fprobe *fp, struct ukp_hit *hit, unsigned long ret_
 	if ((hit->flags & UKP_HIT_JUMP) && !(fp->flags & UKP_NOVEC))
 		ukp_vec_call(run_entry, &e);
 	else
-		run_entry(&e);
+		run_entry(&e, NULL);
 	hit->regs->ip = ip;
 	return e.ret;
 }
@@ -139,15 +139,25 @@ struct returning {
 	struct fprobe *fp;
 	struct ukp_hit *hit;
 	void *data;
+	struct guard *guard;
 };
 
-static void call_exit(void *arg)
+static void call_exit(struct returning *r)
 {
-	struct returning *r = arg;
 	const struct where where = where_is(r->hit->regs);
 
 	r->fp->exit_handler(r->fp, r->hit->inst->func, where.ip, r->hit->regs, r->data);
 	where_was(r->hit->regs, where);
+}
+
+static void call_with_result(void *arg, const void *saved)
+{
+	struct returning *r = arg;
+	struct lib_result result = { NULL, r->hit->regs, r->hit->fpstate, saved };
+
+	guard_push_result(r->guard, &result);
+	call_exit(r);
+	guard_pop_result(r->guard, &result);
 }
 
 static void run_exit(struct returning *r)
@@ -155,7 +165,7 @@ static void run_exit(struct returning *r)
 	if (r->fp->flags & UKP_NOVEC)
 		call_exit(r);
 	else
-		ukp_vec_call(call_exit, r);
+		ukp_vec_call(call_with_result, r);
 }
 
 static bool run_exit_shared(struct returning *r)
@@ -170,9 +180,10 @@ static bool run_exit_shared(struct returning *r)
 	return true;
 }
 
-static void leave(struct ukp_fprobe *f, struct fprobe *fp, struct ukp_hit *hit, bool may)
+static void leave(struct ukp_fprobe *f, struct fprobe *fp, struct ukp_hit *hit, struct guard *g,
+                  bool may)
 {
-	struct returning r = { fp, hit, NULL };
+	struct returning r = { fp, hit, NULL, g };
 
 	if (hit->flags & UKP_HIT_UNWOUND) {
 		ukp_count(&fp->nmissed);
@@ -201,7 +212,7 @@ int ukp_fprobe_return(struct ukp_hit *hit, uint64_t ctx)
 	             ? NULL
 	             : __atomic_load_n(&f->fp, __ATOMIC_ACQUIRE);
 	if (fp)
-		leave(f, fp, hit, state == GUARD_ON);
+		leave(f, fp, hit, &g, state == GUARD_ON);
 	if (state == GUARD_ON)
 		guard_off(&g);
 	calls_give(&f->calls);

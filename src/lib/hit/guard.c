@@ -164,6 +164,33 @@ static bool find_kind(struct guard *g, enum guard_kind kind)
 	return find(g);
 }
 
+void guard_push_result(struct guard *g, struct lib_result *r)
+{
+	r->outer = g->at->result[g->slot];
+	__atomic_signal_fence(__ATOMIC_RELEASE);
+	g->at->result[g->slot] = r;
+}
+
+void guard_pop_result(struct guard *g, struct lib_result *r)
+{
+	g->at->result[g->slot] = r->outer;
+}
+
+const struct lib_result *guard_result(const struct pt_regs *regs)
+{
+	static const enum guard_kind kind[] = { GUARD_KPROBE, GUARD_FPROBE, GUARD_RETHOOK };
+	const struct lib_result *r;
+	struct guard g;
+	size_t i;
+
+	for (i = 0; i < sizeof(kind) / sizeof(*kind); i++) {
+		r = find_kind(&g, kind[i]) ? g.at->result[g.slot] : NULL;
+		if (r && r->regs == regs)
+			return r;
+	}
+	return NULL;
+}
+
 struct kprobe *guard_running(bool *on)
 {
 	struct guard g, other;

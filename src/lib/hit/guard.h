@@ -19,7 +19,8 @@ struct guard_bucket {
 	uint64_t key[GUARD_SLOTS];  /* 0: free */
 	uint64_t runs[GUARD_SLOTS]; /* grows when a run ends */
 	struct kprobe *running[GUARD_SLOTS];
-	uint64_t pad[2];
+	const struct lib_result *result[GUARD_SLOTS];
+	uint64_t pad[3];
 };
 
 extern struct guard_bucket ukp_guard_table[GUARD_BUCKETS];

@@ -44,7 +44,7 @@ struct pre {
 	int flow;
 };
 
-static void call_pre(void *arg)
+static void call_pre(void *arg, const void *saved)
 {
 	struct pre *pre = arg;
 	struct kprobe *p = pre->p;
@@ -76,7 +76,7 @@ static int run_pre(struct lib_site *s, struct ukp_hit *hit, struct guard *g)
 		if ((hit->flags & UKP_HIT_JUMP) && wants_vec(pre.p))
 			ukp_vec_call(call_pre, &pre);
 		else
-			call_pre(&pre);
+			call_pre(&pre, NULL);
 		if (pre.flow)
 			return 1;
 	}
@@ -242,7 +242,7 @@ struct post {
 	struct guard *guard;
 };
 
-static void call_post(void *arg)
+static void call_post(void *arg, const void *saved)
 {
 	struct post *post = arg;
 
@@ -265,7 +265,7 @@ void ukp_lib_post(struct pt_regs *regs, uint64_t ra)
 		if (wants_post(p))
 			novec = novec && (p->flags & UKP_NOVEC);
 	if (novec)
-		call_post(&post);
+		call_post(&post, NULL);
 	else
 		ukp_vec_call(call_post, &post);
 	move(regs);
@@ -288,7 +288,7 @@ static __attribute__((noinline)) int pre_in_jump(struct kprobe *p, struct pt_reg
 	if (wants_vec(p))
 		ukp_vec_call(call_pre, &pre);
 	else
-		call_pre(&pre);
+		call_pre(&pre, NULL);
 	return pre.flow;
 }
 

@@ -146,6 +146,16 @@ static inline void where_was(struct pt_regs *regs, struct where where)
 	regs->sp = where.sp;
 }
 
+/*
+ * Vector and x87 registers as they are at a return, while its handler runs: in the
+ * signal frame, else in what ukp_vec_call() keeps.
+ */
+struct lib_result {
+	const struct lib_result *outer;
+	const struct pt_regs *regs; /* of that handler */
+	const void *fpstate, *saved;
+};
+
 /* One handler run of one thread. */
 struct guard {
 	struct guard_bucket *at;
@@ -180,6 +190,14 @@ enum guard_state guard_on(struct guard *g); /* GUARD_KPROBE */
 enum guard_state guard_on_kind(struct guard *g, enum guard_kind kind);
 void guard_off(struct guard *g);
 void guard_set_running(struct guard *g, struct kprobe *p);
+/*
+ * What the handler of this kind has at hand, which this thread runs innermost; a
+ * signal handler may come between and do the same.  In a guard that is on or nested.
+ */
+void guard_push_result(struct guard *g, struct lib_result *r);
+void guard_pop_result(struct guard *g, struct lib_result *r);
+/* The one with these registers, or NULL. */
+const struct lib_result *guard_result(const struct pt_regs *regs);
 /* The kprobe that this thread handles, or NULL; *on: whether handlers of any kind run. */
 struct kprobe *guard_running(bool *on);
 /* The guard of kprobes without a handler, for busy; nothing if it is on. */
@@ -230,8 +248,11 @@ void hit_cpu(struct ukp_hit *hit);
  */
 #define LIB_MOVED 0x6465766f6d706b75ul /* "ukpmoved" */
 
-/* Call fn with vector and x87 state kept and in the ABI's initial state (vec.S). */
-void ukp_vec_call(void (*fn)(void *arg), void *arg);
+/*
+ * Call fn with vector and x87 state kept and in the ABI's initial state (vec.S).  In
+ * saved is what is kept, as the instruction of ukp_vec_kind has written it.
+ */
+void ukp_vec_call(void (*fn)(void *arg, const void *saved), void *arg);
 enum { VEC_FXSAVE, VEC_XSAVE, VEC_XSAVEC };
 extern uint32_t ukp_vec_kind, ukp_vec_mask, ukp_vec_size;
 

@@ -33,28 +33,38 @@ void ukp_lib_entry(struct ukp_hit *hit, struct kprobe *p)
 struct returning {
 	struct kretprobe *rp;
 	struct kretprobe_instance *ri;
-	struct pt_regs *regs;
+	struct ukp_hit *hit;
+	struct guard *guard;
 };
 
-static void call_handler(void *arg)
+static void call_handler(struct returning *r)
 {
-	struct returning *r = arg;
-	const struct where where = where_is(r->regs);
+	const struct where where = where_is(r->hit->regs);
 
-	r->rp->handler(r->ri, r->regs);
-	where_was(r->regs, where);
+	r->rp->handler(r->ri, r->hit->regs);
+	where_was(r->hit->regs, where);
 }
 
-static void run(struct ukp_hit *hit, struct ukp_kret *k, struct kretprobe *rp)
+static void call_with_result(void *arg, const void *saved)
 {
-	struct returning r = { rp, calls_data(hit->ctl, &k->calls, hit->inst), hit->regs };
+	struct returning *r = arg;
+	struct lib_result result = { NULL, r->hit->regs, r->hit->fpstate, saved };
+
+	guard_push_result(r->guard, &result);
+	call_handler(r);
+	guard_pop_result(r->guard, &result);
+}
+
+static void run(struct ukp_hit *hit, struct ukp_kret *k, struct kretprobe *rp, struct guard *g)
+{
+	struct returning r = { rp, calls_data(hit->ctl, &k->calls, hit->inst), hit, g };
 
 	if (hit->flags & UKP_HIT_UNWOUND)
 		miss(rp);
 	else if (rp->handler && (rp->kp.flags & UKP_NOVEC))
 		call_handler(&r);
 	else if (rp->handler)
-		ukp_vec_call(call_handler, &r);
+		ukp_vec_call(call_with_result, &r);
 }
 
 int ukp_lib_return(struct ukp_hit *hit, uint64_t ctx)
@@ -71,7 +81,7 @@ int ukp_lib_return(struct ukp_hit *hit, uint64_t ctx)
 	if (rp) {
 		if (state == GUARD_ON)
 			guard_set_running(&g, &rp->kp);
-		run(hit, k, rp);
+		run(hit, k, rp, &g);
 	}
 	if (state == GUARD_ON)
 		guard_off(&g);

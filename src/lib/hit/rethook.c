@@ -70,26 +70,34 @@ void node_put(struct rethook_node *node)
 
 struct returning {
 	struct rethook_node *node;
-	struct pt_regs *regs;
+	struct ukp_hit *hit;
 	rethook_handler_t handler;
+	struct guard *guard; /* NULL: there is none */
 };
 
-static void call_handler(void *arg)
+static void call_handler(void *arg, const void *saved)
 {
 	struct returning *r = arg;
-	const struct where where = where_is(r->regs);
+	struct pt_regs *regs = r->hit->regs;
+	struct lib_result result = { NULL, regs, r->hit->fpstate, saved };
+	const struct where where = where_is(regs);
 
-	r->handler(r->node, r->node->rethook->data, r->node->ret_addr, r->regs);
-	where_was(r->regs, where);
+	if (r->guard)
+		guard_push_result(r->guard, &result);
+	r->handler(r->node, r->node->rethook->data, r->node->ret_addr, regs);
+	if (r->guard)
+		guard_pop_result(r->guard, &result);
+	where_was(regs, where);
 }
 
 static int on_return(struct ukp_hit *hit, uint64_t ctx)
 {
 	struct rethook_node *node = (struct rethook_node *)ctx;
-	struct returning r = { .node = node, .regs = hit->regs };
+	struct returning r = { .node = node, .hit = hit };
 	struct guard g;
 	enum guard_state state = guard_on_kind(&g, GUARD_RETHOOK);
 
+	r.guard = state == GUARD_ON || state == GUARD_NESTED ? &g : NULL;
 	/* Inside the guard: rethook_free() waits for it. */
 	r.handler = handler_of(node->rethook);
 	node->ret_addr = hit->inst->ret_addr;

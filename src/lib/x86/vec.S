@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * void ukp_vec_call(void (*fn)(void *arg), void *arg): run a C function that
- * may use any register, keeping vector and x87 state; fn starts with those in
- * the state that the ABI wants at a function's entry.  The one place in this
+ * void ukp_vec_call(void (*fn)(void *arg, const void *saved), void *arg): run a C
+ * function that may use any register, keeping vector and x87 state, which it finds in
+ * saved; fn starts with those in the state that the ABI wants at a function's entry.  The one place in this
  * section, with the resume from a signal frame, that touches them.
  *
  * ukp_vec_kind 0: fxsave; 1: xsave; 2: xsavec.  The latter two leave parts of
@@ -55,6 +55,7 @@ ukp_vec_call:
 	ldmxcsr	(%rsp)
 8:	lea	8(%rsp), %rsp
 	mov	%r12, %rdi
+	mov	%rsp, %rsi
 	call	*%rbx
 	mov	ukp_vec_mask(%rip), %eax
 	xor	%edx, %edx
