@@ -104,6 +104,7 @@ void inject_end(struct inject *t);
  * has a signal that does nothing, for its end, that is one stop of a thread; else
  * each call is two.  0, or what kept the table from being worked off.
  */
+#define INJECT_OF_LAST (1ll << 32) /* with nr: arg[0] is what the call before it returned */
 struct inject_call {
 	long nr;
 	long arg[6];

@@ -321,9 +321,12 @@ static int one_by_one(struct inject *t, struct inject_call *v, size_t n)
 {
 	size_t i;
 
-	for (i = 0; i < n && !t->remote.dead; i++)
-		v[i].ret = inject_syscall(t, v[i].nr, v[i].arg[0], v[i].arg[1], v[i].arg[2],
-		                          v[i].arg[3], v[i].arg[4], v[i].arg[5]);
+	for (i = 0; i < n && !t->remote.dead; i++) {
+		const long first = i && v[i].nr & INJECT_OF_LAST ? v[i - 1].ret : v[i].arg[0];
+
+		v[i].ret = inject_syscall(t, v[i].nr & ~INJECT_OF_LAST, first, v[i].arg[1],
+		                          v[i].arg[2], v[i].arg[3], v[i].arg[4], v[i].arg[5]);
+	}
 	return t->remote.dead ? -ESRCH : 0;
 }
 

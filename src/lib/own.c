@@ -239,11 +239,14 @@ static void *map_private(uint64_t size, int prot)
 
 static int make_priv(struct ukp_ctl *ctl, struct err *err)
 {
+	struct area_piece out[AREA_LEFT_OUT];
 	struct ukp_objpool pool;
 	struct ukp_priv priv;
+	unsigned int i;
 	char *p;
 
 	area_layout(&priv, &pool, ctl->nr_instances);
+	area_left_out(&priv, out);
 	p = map_private(priv.size, PROT_READ | PROT_WRITE);
 	if (!p)
 		return err_set(err, -ENOMEM, "cannot map memory: %s", strerror(errno));
@@ -252,6 +255,8 @@ static int make_priv(struct ukp_ctl *ctl, struct err *err)
 	if (madvise(p, AREA_PAGE, AREA_WIPEONFORK))
 		return err_set(err, -errno,
 		               "the kernel cannot wipe a page on fork (needs Linux 4.14)");
+	for (i = 0; i < AREA_LEFT_OUT; i++)
+		madvise((out[i].priv ? p : (char *)ctl) + out[i].off, out[i].len, MADV_DONTDUMP);
 	memcpy(p, &priv, sizeof(priv));
 	memcpy(p + priv.off_pool, &pool, sizeof(pool));
 	return 0;
@@ -273,6 +278,7 @@ int own_frames(struct err *err)
 	p = map_private(size, PROT_READ | PROT_WRITE);
 	if (!p)
 		return err_set(err, -ENOMEM, "cannot map memory: %s", strerror(errno));
+	madvise(p, size, MADV_DONTDUMP);
 	ukp_frames_init((struct ukp_frames *)p, AREA_FRAMES);
 	/* Release: who finds it finds it ready.  It is a mapping of its own, at that distance. */
 	__atomic_store_n(&priv->off_frames, (uint64_t)p - (uint64_t)priv, __ATOMIC_RELEASE);

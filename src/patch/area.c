@@ -32,6 +32,18 @@ void area_frames(struct ukp_priv *priv, struct ukp_frames *t, uint32_t nr_frames
 	priv->size += area_page_up(ukp_frames_size(nr_frames));
 }
 
+#define DUMPED_CTL (2u << 20)       /* some thousand sites */
+#define DUMPED_INSTANCES (1u << 20) /* bytes of them */
+
+void area_left_out(const struct ukp_priv *priv, struct area_piece out[AREA_LEFT_OUT])
+{
+	const uint64_t rest = priv->off_instances + DUMPED_INSTANCES;
+
+	out[0] = (struct area_piece){ false, DUMPED_CTL, UKP_CTL_SIZE - DUMPED_CTL };
+	out[1] = (struct area_piece){ true, priv->off_pool, priv->off_instances - priv->off_pool };
+	out[2] = (struct area_piece){ true, rest, priv->size - rest };
+}
+
 void area_stubs(unsigned char *buf, uint64_t return_entry)
 {
 	static const unsigned char way_out[] = { 0xff, 0x25, 0x02, 0x00, 0x00, 0x00, 0xcc, 0xcc };

@@ -6,6 +6,7 @@
 #ifndef UKP_PATCH_AREA_H
 #define UKP_PATCH_AREA_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "wire/ctl.h"
@@ -35,6 +36,17 @@ void area_layout(struct ukp_priv *priv, struct ukp_objpool *pool, uint32_t nr_in
  * Each call of ours that is on its way by exit sites has one.
  */
 void area_frames(struct ukp_priv *priv, struct ukp_frames *t, uint32_t nr_frames);
+
+/*
+ * What no debugger asks a core for (MADV_DONTDUMP): all but the sites and detours, the
+ * heads, and the instances that are in use mostly.
+ */
+#define AREA_LEFT_OUT 3
+struct area_piece {
+	bool priv;         /* of the private mapping, not the control area */
+	uint64_t off, len; /* whole pages */
+};
+void area_left_out(const struct ukp_priv *priv, struct area_piece out[AREA_LEFT_OUT]);
 
 /*
  * One file with as many stubs as it holds and their way out, mapped again and

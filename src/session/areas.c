@@ -172,8 +172,28 @@ enum {
 	CALL_CLOSE = CALL_STUBS + AREA_CHUNKS,
 	CALL_CLOCK,
 	CALL_ALTSTACK,
-	CALLS,
+	CALL_DUMP,
+	CALLS = CALL_DUMP + AREA_LEFT_OUT,
 };
+
+/* A core has no use for most of it: whether the kernel leaves it out is no matter here. */
+static void leave_out_of_cores(struct inject_call *c, uint64_t base)
+{
+	struct area_piece out[AREA_LEFT_OUT];
+	struct ukp_objpool pool;
+	struct ukp_frames frames;
+	struct ukp_priv priv;
+	unsigned int i;
+
+	area_layout(&priv, &pool, AREA_INSTANCES);
+	area_frames(&priv, &frames, AREA_FRAMES);
+	area_left_out(&priv, out);
+	for (i = 0; i < AREA_LEFT_OUT; i++) {
+		const uint64_t at = base + (out[i].priv ? PRIV_AT : 0) + out[i].off;
+
+		c[i] = (struct inject_call){ SYS_madvise, { at, out[i].len, MADV_DONTDUMP }, -1 };
+	}
+}
 
 static void list_pieces(struct inject_call v[CALLS], uint64_t base, long fd, uint64_t mode)
 {
@@ -197,6 +217,7 @@ static void list_pieces(struct inject_call v[CALLS], uint64_t base, long fd, uin
 	v[CALL_CLOSE] = (struct inject_call){ SYS_close, { fd }, -1 };
 	v[CALL_CLOCK] = (struct inject_call){ SYS_prctl, { PR_GET_TSC, mode }, -1 };
 	v[CALL_ALTSTACK] = (struct inject_call){ SYS_sigaltstack, { 0, mode + 8 }, -1 };
+	leave_out_of_cores(v + CALL_DUMP, base);
 }
 
 /* The rest of the area over the whole, and the file closed, whatever becomes of it. */

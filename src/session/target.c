@@ -170,9 +170,11 @@ uint64_t target_map_fd(struct target *t, uint64_t len, int remote, enum ukp_map_
 		{ SYS_mmap,
 		  { 0, len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, remote },
 		  0 },
+		/* What is there is for others to read, not for a core. */
+		{ SYS_madvise | INJECT_OF_LAST, { 0, len, MADV_DONTDUMP }, 0 },
 		{ SYS_close, { remote }, 0 },
 	};
-	int ret = inject_calls(t->inject, v + !room, 1 + room);
+	int ret = room ? inject_calls(t->inject, v, 3) : inject_calls(t->inject, v + 2, 1);
 
 	if (!room)
 		return 0;

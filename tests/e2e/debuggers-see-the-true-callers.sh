@@ -9,13 +9,6 @@ export UKPROBES_OPTIMIZATION
 
 TRUE='innermost middle middle middle outermost main'
 
-# Their names, as bt has them from the innermost on.
-callers()
-{
-	sed -n '/^#[0-9]/p' "$T/gdb" | sed 's/^#[0-9]* *//; s/^0x[0-9a-f]* in //; s/ .*//' |
-		awk '/^innermost$/ { on = 1 } on { print } /^main$/ { exit }' | paste -sd' '
-}
-
 debug()
 {
 	timeout "$PATIENCE" gdb -nx -q -batch -iex 'set debuginfod enabled off' -p "$PID" \
@@ -71,7 +64,7 @@ for how in '0 auto' '0 slot' '1 auto' '1 call' '1 slot'; do
 	say a
 	await '^inside'
 	debug -ex bt
-	eq "$(callers)" "$TRUE" "bt, $how: $(cat "$T/gdb" "$T/gdb.err")"
+	eq "$(backtrace_of innermost "$T/gdb")" "$TRUE" "bt, $how: $(cat "$T/gdb" "$T/gdb.err")"
 	if [ $UKPROBES_OPTIMIZATION = 1 ]; then
 		: >"$T/out"
 		FIFO=$T/in.9 debug -ex "source $T/steps.py"

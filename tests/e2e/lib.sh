@@ -171,6 +171,13 @@ value()
 	sed -n "s/^$1 //p" "$T/out" | tail -1
 }
 
+# The functions of a gdb's bt, from this one on to main.
+backtrace_of()
+{
+	sed -n '/^#[0-9]/p' "$2" | sed 's/^#[0-9]* *//; s/^0x[0-9a-f]* in //; s/ .*//' |
+		awk -v first="$1" '$0 == first { on = 1 } on { print } /^main$/ { exit }' | paste -sd' '
+}
+
 # Where memory lies with its rights and files; what a program's own growth
 # changes is left out: sizes of heap and stack, and anonymous memory with
 # "loose" (allocators that map while they work).

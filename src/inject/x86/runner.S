@@ -30,7 +30,11 @@ arch_runner:
 	.endif
 1:	mov	(%rbx), %rax
 	mov	8(%rbx), %rdi
-	mov	16(%rbx), %rsi
+	bt	$32, %rax		/* INJECT_OF_LAST */
+	jnc	3f
+	mov	-8(%rbx), %rdi
+	mov	%eax, %eax
+3:	mov	16(%rbx), %rsi
 	mov	24(%rbx), %rdx
 	mov	32(%rbx), %r10
 	mov	40(%rbx), %r8
