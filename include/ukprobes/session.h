@@ -132,6 +132,7 @@ const char *ukp_session_refused(struct ukp_session *s);
  * these fork, hit and record as its threads do, from their first instruction to their
  * end or execve().  They have the probes that were in at their fork.  Returns are
  * followed by UKP_RET_SLOT alone.  A record's tid says whose it is.
+ * That the target has executed another program is noticed sooner, too.
  */
 void ukp_session_set_follow(struct ukp_session *s, bool follow);
 /*

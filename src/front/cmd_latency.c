@@ -141,7 +141,7 @@ static int prepare(struct watch *w)
 			return failed(w, err);
 	}
 	/* Last, so that a refused function leaves the old file as it was. */
-	w->out = w->o->output ? fopen(w->o->output, "we") : stdout;
+	w->out = w->o->output ? fopen(w->o->output, w->o->again ? "ae" : "we") : stdout;
 	if (w->out)
 		return 0;
 	err = -errno;

@@ -240,7 +240,7 @@ static int prepare(struct stat_run *s)
 			return failed(s, err);
 	}
 	/* Last, so that a refused definition leaves the old file as it was. */
-	s->out = s->o->output ? fopen(s->o->output, "we") : stdout;
+	s->out = s->o->output ? fopen(s->o->output, s->o->again ? "ae" : "we") : stdout;
 	if (s->out)
 		return 0;
 	err = -errno;

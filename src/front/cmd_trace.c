@@ -211,7 +211,7 @@ static int prepare(struct trace *t)
 		return -ENOMEM;
 	}
 	/* Last, so that a refused definition leaves the old file as it was. */
-	err = out_open(&t->out, t->o->output);
+	err = out_open(&t->out, t->o->output, t->o->again);
 	if (err)
 		complain("can't open %s: %s", t->o->output, strerror(-err));
 	return err;

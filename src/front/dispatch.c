@@ -6,6 +6,7 @@
 
 #include <ukprobes/session.h>
 
+#include "front/again.h"
 #include "front/options.h"
 
 static void usage(void)
@@ -44,11 +45,19 @@ static int run(const struct command *c, int argc, char **argv)
 {
 	struct options o;
 	char why[512];
+	int status;
 
 	if (options_parse(&o, c, argc, argv, why, sizeof(why)))
 		return complain("%s", why);
-	if (!o.help)
-		return c->run(&o);
+	if (!o.help) {
+		status = c->run(&o);
+		while (again(c, &o)) {
+			int more = c->run(&o);
+
+			status = more ? more : status;
+		}
+		return again_status(status);
+	}
 	fputs(c->usage, stdout);
 	return printed();
 }

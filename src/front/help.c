@@ -14,8 +14,9 @@
 	"      --max-overhead PERCENT\n"                                                       \
 	"                      take out what is hit too often for this share of the target's " \
 	"time\n"
-#define FOLLOW \
-	"  -f, --follow        also in processes that it forks, until they execute a program\n"
+#define FOLLOW                                                                                   \
+	"  -f, --follow        also in processes that it forks, until they execute a program,\n" \
+	"                      and in the program that it executes itself\n"
 #define ANY_TEXT                                                                                \
 	"      --any-text      also code that has no file or differs from it, as a JIT makes\n" \
 	"                      it: one place by its address\n"

@@ -33,7 +33,8 @@ struct options {
 	const char *output; /* NULL: standard output */
 	double budget;      /* share of the target's time; 0: none */
 	bool json;
-	bool follow;   /* forked children, too */
+	bool follow;   /* forked children, and what it executes, too */
+	bool again;    /* it goes on in another program: output is appended */
 	bool any_text; /* also code that its program may rewrite */
 	bool strict;   /* refuse a definition of which one place is refused */
 	uint8_t ret;   /* enum ukp_ret */

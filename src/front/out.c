@@ -9,12 +9,13 @@
 #include <string.h>
 #include <unistd.h>
 
-int out_open(struct out *o, const char *path)
+int out_open(struct out *o, const char *path, bool append)
 {
 	memset(o, 0, sizeof(*o));
 	o->fd = STDOUT_FILENO;
 	if (path)
-		o->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+		o->fd = open(path, O_WRONLY | O_CREAT | (append ? O_APPEND : O_TRUNC) | O_CLOEXEC,
+		             0666);
 	return o->fd < 0 ? -errno : 0;
 }
 

@@ -18,8 +18,8 @@ struct out {
 	size_t len, cap;
 };
 
-int out_open(struct out *o, const char *path); /* NULL: standard output */
-int out_close(struct out *o);                  /* flushes; 0 or the sticky error */
+int out_open(struct out *o, const char *path, bool append); /* NULL: standard output */
+int out_close(struct out *o);                               /* flushes; 0 or the sticky error */
 
 /* Room for n more bytes at the returned place; NULL: no memory. */
 char *out_room(struct out *o, size_t n);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* One run of trace or latency; see run.h. */
-#include "front/run.h"
+#include "front/again.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -76,22 +76,28 @@ static int failed(const struct run *r, int err)
 	return err;
 }
 
+void run_set(struct ukp_session *s, const struct options *o)
+{
+	if (o->strict)
+		ukp_session_set_strict(s, true);
+	ukp_session_set_any_text(s, o->any_text);
+	ukp_session_set_follow(s, o->follow);
+	ukp_session_set_ret(s, (enum ukp_ret)o->ret);
+}
+
 int run_open(struct run *r, const struct options *o)
 {
 	int err;
 
 	memset(r, 0, sizeof(*r));
-	ends = 0;
+	r->o = o;
+	if (!o->again)
+		ends = 0;
 	signals_set(true);
 	err = o->cmd ? ukp_session_launch(&r->s, o->cmd) : ukp_session_open(&r->s, o->pid);
 	r->launched = o->cmd && !err;
-	if (r->s && o->strict)
-		ukp_session_set_strict(r->s, true);
-	if (r->s) {
-		ukp_session_set_any_text(r->s, o->any_text);
-		ukp_session_set_follow(r->s, o->follow);
-		ukp_session_set_ret(r->s, (enum ukp_ret)o->ret);
-	}
+	if (r->s)
+		run_set(r->s, o);
 	interruptible = r->s;
 	if (err)
 		return failed(r, err);
@@ -159,11 +165,14 @@ int run_start(struct run *r, const struct options *o)
 	/* From here on the command runs, and a signal may come at any time. */
 	if (r->launched)
 		child = ukp_session_pid(r->s);
+	else
+		child = again_child();
 	err = o->budget > 0 ? ukp_session_set_budget(r->s, o->budget) : 0;
 	if (!err)
 		err = ukp_session_start(r->s);
 	if (err)
 		return failed(r, err);
+	again_settle();
 	r->started = run_now();
 	r->asked = o->budget > 0 || o->any_text ? r->started : 0;
 	say_refused(r->s);
@@ -182,7 +191,8 @@ void run_gone(struct run *r)
 {
 	r->gone = true;
 	/* Not by its end, which is nothing to complain of, but as another program. */
-	if (*ukp_session_error(r->s))
+	r->another = r->o->follow && *ukp_session_error(r->s);
+	if (*ukp_session_error(r->s) && !r->another)
 		complain("%s", ukp_session_error(r->s));
 }
 
@@ -282,11 +292,21 @@ int run_abandon(struct run *r)
 	return status;
 }
 
+int run_status(int wait, int status)
+{
+	if (WIFSIGNALED(wait))
+		return 128 + WTERMSIG(wait);
+	/* A command that did well doesn't hide that we didn't. */
+	return WEXITSTATUS(wait) ? WEXITSTATUS(wait) : status;
+}
+
 int run_close(struct run *r, int status)
 {
 	int wait = 0, err;
 
-	if (!r->launched) {
+	if (r->another && !ends)
+		again_note(r, r->launched);
+	if (!r->launched || (r->another && !ends)) {
 		forget(r);
 		return status;
 	}
@@ -299,8 +319,5 @@ int run_close(struct run *r, int status)
 	forget(r);
 	if (err)
 		return 1;
-	if (WIFSIGNALED(wait))
-		return 128 + WTERMSIG(wait);
-	/* A command that did well doesn't hide that we didn't. */
-	return WEXITSTATUS(wait) ? WEXITSTATUS(wait) : status;
+	return run_status(wait, status);
 }

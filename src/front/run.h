@@ -18,10 +18,12 @@
 
 struct run {
 	struct ukp_session *s;
+	const struct options *o;
 	bool launched;
 	uint64_t started;  /* CLOCK_MONOTONIC, ns */
 	uint64_t deadline; /* 0: none */
 	bool gone;         /* the target has ended */
+	bool another;      /* or is another program now, which is to be followed */
 	uint64_t asked;    /* when it was asked what was too hot; 0: no budget */
 };
 
@@ -45,6 +47,11 @@ void run_hint(const struct run *r, unsigned int nr);
 
 /* Says what was taken out for its cost; not at each call. */
 void run_dropped(struct run *r);
+
+/* What options say of a session. */
+void run_set(struct ukp_session *s, const struct options *o);
+/* The exit status of a command that waitpid() has said this of; status is our own. */
+int run_status(int wait, int status);
 
 /* How many signals have asked us to end. */
 int run_signals(void);

@@ -290,6 +290,8 @@ int ukp_session_start(struct ukp_session *s)
 {
 	int ret = simple(s, PROTO_START, 0);
 
+	if (s->follow && ret >= 0)
+		s->program = proto_program(s->pid);
 	s->waiting = ret > 0 ? (unsigned int)ret : 0;
 	return ret < 0 ? ret : 0;
 }

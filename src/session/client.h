@@ -74,6 +74,7 @@ struct ukp_session {
 	unsigned int nr_events;
 	struct sym_proc *sym;
 	uint64_t sym_time, looked; /* when */
+	uint64_t program, asked;   /* which it is, of one that is followed; when it was asked */
 	struct threads *threads;
 	struct clock clock;
 	int idle_ms;

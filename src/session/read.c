@@ -14,6 +14,7 @@
 
 #define PATIENCE_NS 1000000000ull /* for a record that stays open */
 #define IDLE_MAX_MS 100
+#define PROGRAM_AGE_NS 20000000ull
 #define SYM_AGE_NS 1000000000ull
 
 static uint64_t now_ns(void)
@@ -248,6 +249,14 @@ static bool executed(struct ukp_session *s, uint64_t now)
 {
 	size_t i;
 
+	/* Who follows it wants to be soon: that is cheap to ask. */
+	if (s->program && !s->dead && now - s->asked >= PROGRAM_AGE_NS) {
+		const uint64_t program = proto_program(s->pid);
+
+		s->asked = now;
+		if (program && program != s->program)
+			s->looked = 0;
+	}
 	if (now - s->looked < SYM_AGE_NS)
 		return false;
 	s->looked = now;
