@@ -122,6 +122,24 @@ static struct ukp_site *choose(const struct ukp_ctl *ctl, uint64_t addr, bool by
 	return best;
 }
 
+/*
+ * More than half of what stood around it is other code, but our byte may be there
+ * still: of a program that has patched all behind it.  It is an instruction's start,
+ * for it was executed; it ends a program that has no handler; and code that ends
+ * itself on purpose does so by a row of them, which is also what runtimes fill memory
+ * with.  Not in forked children, whose text is that of another site perhaps.
+ */
+static bool is_left(const struct ukp_ctl *ctl, const struct ukp_site *s)
+{
+	uint8_t now[2];
+
+	return ukp_old_action(ctl, UKP_SIGTRAP)->handler <= UKP_SIG_IGN &&
+	       (__atomic_load_n(&s->action, __ATOMIC_RELAXED) ||
+	        __atomic_load_n(&s->flags, __ATOMIC_RELAXED) & UKP_SITE_LEFT) &&
+	       !ukp_arch_copy(now, (void *)s->addr, sizeof(now)) && now[0] == 0xcc &&
+	       now[1] != 0xcc;
+}
+
 struct ukp_site *ukp_live_find(const struct ukp_ctl *ctl, uint64_t addr,
                                const struct ukp_ucontext *uc)
 {
@@ -134,5 +152,7 @@ struct ukp_site *ukp_live_find(const struct ukp_ctl *ctl, uint64_t addr,
 	/* Where it can't be put back there is no better way than the old one. */
 	if (is == UKP_LIVE_PATCHED && put_back(s, ukp_faults_are_fatal(uc)))
 		is = UKP_LIVE_GONE;
+	else if (is == UKP_LIVE_GONE && s && !shares && is_left(ctl, s))
+		put_back(s, ukp_faults_are_fatal(uc));
 	return is == UKP_LIVE_GONE ? NULL : s;
 }

@@ -99,10 +99,15 @@ int own_live_arm(struct lib_site *s, struct err *err)
 
 int own_live_disarm(struct lib_site *s)
 {
+	uint8_t flags = s->site->flags & ~UKP_SITE_LEFT, now;
 	int ret = 0;
 
 	if (s->armed && judge(s) != UKP_LIVE_GONE)
 		ret = swap(s->addr, 0xcc, s->site->orig[0]);
+	else if (s->armed && !own_read(s->addr, &now, 1) && now == 0xcc)
+		flags |= UKP_SITE_LEFT;
+	if (s->armed)
+		__atomic_store_n(&s->site->flags, flags, __ATOMIC_RELAXED);
 	s->armed = false;
 	return ret;
 }

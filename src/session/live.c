@@ -132,13 +132,27 @@ int live_arm(struct target *t, struct site *s, struct err *err)
 	return ret;
 }
 
+/* For who runs into it (engine/live.c): to write there would be a guess. */
+static void note_left(struct target *t, const struct site *s, bool left)
+{
+	struct ukp_site *shared = target_at(t, s->off);
+	uint8_t flags = s->plan.flags & ~UKP_SITE_LEFT, now;
+
+	if (left && !inject_read(t->inject, s->addr, &now, 1) && now == 0xcc)
+		flags |= UKP_SITE_LEFT;
+	__atomic_store_n(&shared->flags, flags, __ATOMIC_RELAXED);
+}
+
 void live_disarm(struct target *t, struct site *s)
 {
 	struct err ignored = ERR_INIT;
 	/* Under a debugger, say: a breakpoint that stays is worse. */
 	bool held = s->armed && !target_hold(t, &ignored);
+	bool ours = s->armed && judge(t, s) != UKP_LIVE_GONE;
 
-	if (s->armed && judge(t, s) != UKP_LIVE_GONE)
+	if (s->armed)
+		note_left(t, s, !ours);
+	if (ours)
 		inject_write(t->inject, s->addr, &s->first, 1);
 	s->armed = false;
 	if (held)

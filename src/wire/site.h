@@ -12,7 +12,7 @@
  *
  * Who writes: the planner's caller (broker or library), before the site is
  * published.  Who reads: the engine on a hit, at any time.  Nothing changes
- * afterwards but action (published with release) and the two counters.
+ * afterwards but action (published with release), LEFT and the two counters.
  */
 #ifndef UKP_WIRE_SITE_H
 #define UKP_WIRE_SITE_H
@@ -47,6 +47,7 @@ enum {
 	UKP_SITE_INTERNAL = 8,   /* planted for ourselves, listed by nobody */
 	UKP_SITE_JUMP_ONLY = 16, /* never a breakpoint: one there is not ours */
 	UKP_SITE_LIVE = 32,      /* its text is its program's to rewrite, see live.h */
+	UKP_SITE_LEFT = 64, /* LIVE: it is over, but a breakpoint stands there that may be ours */
 };
 
 struct ukp_site {

@@ -6,7 +6,7 @@
 . tests/e2e/lib.sh
 build jit dynamic gcc
 MAPS=()
-trap 'rm -f "${MAPS[@]}"; cleanup' EXIT
+trap 'cleanup; rm -f "${MAPS[@]}"' EXIT
 
 # The target does something; what it then reads of its own code is in $T/out.
 tell()
@@ -167,6 +167,36 @@ kill -INT "$STAYS"
 wait "$STAYS" || true
 sed 's/^rwx .*/rwx 558d87050000005dc390909090/' "$T/code" >"$T/other"
 as_it_left_it "$T/other" "other code"
+
+# All behind the breakpoint is other code, the breakpoint is still there: it is run into
+# while the probe is in, and when it is over but the agent stays.
+for when in in over; do
+	begin
+	"$UKP" trace -p "$PID" --any-text "p:stays $RX" >"$T/stays" 2>&1 &
+	STAYS=$!
+	PIDS+=("$STAYS")
+	trace_start 2 --any-text "p:a $RWX"
+	go "before all behind it is patched"
+	tell behind
+	[ $when = in ] || trace_end
+	go "all behind it patched, the probe $when"
+	[ $when = over ] || trace_end
+	eq "$(grep -c ' a: ' "$T/trace")" 100 "hits before all behind it was patched"
+	kill -INT "$STAYS"
+	wait "$STAYS" || true
+	as_it_left_it "$T/other" "all behind it patched, the probe $when"
+done
+
+# Its own, by which it ends itself.
+begin
+trace_start 1 --any-text "p:b $(at "$RWX" 4)"
+say trap
+{ within 20 gone "$PID"; } 2>>"$T/noise" || fail "it goes on behind a breakpoint of its own"
+status=0
+wait "$PID" 2>>/dev/null || status=$?
+eq "$status" 133 "how it ended by a breakpoint of its own"
+trace_wait
+unset PID
 
 # The same place again, in code that was patched under a probe, or is the file's again:
 # sites of the code before are still known then.

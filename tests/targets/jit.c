@@ -9,6 +9,8 @@
  *	patch, rewrite	the operand of each second instruction; all of each
  *	zero		each second instruction is another one of that length
  *	tail		all of rwx but its first instruction
+ *	behind		the same, and its first byte isn't written
+ *	trap		from its second mov on rwx is filled with int3, and called
  *	other		unmaps rwx and has something else there, which "check" compares
  *	fork N		go in a child
  *	churn, still	a thread writes rwx anew all the time, and calls it; it ends
@@ -115,6 +117,17 @@ static void fill_other(void)
 		other[i] = i % 16 < 6 ? 0xcc : (uint8_t)(i * 7);
 }
 
+static void trap(void)
+{
+	uint8_t fill[2 * sizeof(code)];
+
+	/* As an operand they would do no harm: the function would return. */
+	memset(fill, 0xcc, sizeof(fill));
+	memcpy(fill + 5, tail + 7, 2);
+	write_code(0, OPERAND - 1, fill, sizeof(fill));
+	((fn)v[0].at)(0);
+}
+
 static uint8_t *place;
 
 static void map_other(void)
@@ -177,6 +190,10 @@ static void serve(const char *line)
 		zero();
 	else if (!strncmp(line, "tail", 4))
 		write_code(0, 0, tail, sizeof(tail));
+	else if (!strncmp(line, "behind", 6))
+		write_code(0, 1, tail + 1, sizeof(tail) - 1);
+	else if (!strncmp(line, "trap", 4))
+		trap();
 	else if (!strncmp(line, "other", 5))
 		map_other();
 	else if (!strncmp(line, "check", 5))
