@@ -11,13 +11,9 @@ static inline int detour_hit(struct ukp_hit *hit, struct pt_regs *regs, struct u
 {
 	struct ukp_ctl *ctl = ukp_engine_ctl();
 
-	ukp_hit_init(hit, ctl, site, regs, UKP_HIT_JUMP);
+	ukp_hit_init(hit, ctl, site, regs, UKP_HIT_JUMP | (ukp_hit_alive(ctl) ? 0 : UKP_HIT_CHILD));
 	hit->cpu = ukp_arch_cpu(ctl);
-	if (__builtin_expect(!ukp_hit_alive(ctl), 0)) {
-		hit->flags |= UKP_HIT_CHILD;
-		return ukp_hit_run(hit);
-	}
-	return ukp_hit_run_all(hit, ctl, site, false);
+	return ukp_hit_run(hit);
 }
 
 int ukp_detour_hit(struct pt_regs *regs, struct ukp_site *site)

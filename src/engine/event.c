@@ -258,34 +258,26 @@ static void give_active(struct ukp_event *ev)
 		__atomic_fetch_sub(&ev->active, 1, __ATOMIC_RELAXED);
 }
 
-/* A call that may be followed, counted. */
+/* May one more call be followed?  If not, it is counted. */
 static inline bool enter(struct ukp_hit *hit, struct ukp_event *ev, struct ukp_stat *stat)
 {
-	ukp_count(&stat->hits);
 	if (take_active(ev))
 		return true;
 	/* Are there such among them as won't come back? */
 	ukp_orphans_room(hit, LOOK_THROUGH);
 	if (take_active(ev))
 		return true;
+	ukp_count(&stat->hits);
 	ukp_count(&stat->miss[UKP_MISS_MAXACTIVE]);
 	return false;
-}
-
-/* It isn't followed after all. */
-static void missed(struct ukp_event *ev, struct ukp_stat *stat, enum ukp_miss why)
-{
-	give_active(ev);
-	ukp_count(&stat->miss[why]);
 }
 
 void ukp_event_follow(struct ukp_hit *hit, struct ukp_event *ev, ukp_action_fn fn, uint64_t data)
 {
 	struct ukp_stat *stat = ukp_hit_stat((struct ukp_chan *)ev->chan, hit->cpu, ev->id);
-	enum ukp_miss why;
 
-	if (enter(hit, ev, stat) && !ukp_follow(hit, fn, (uint64_t)ev, data, &why))
-		missed(ev, stat, why);
+	if (enter(hit, ev, stat) && !ukp_follow(hit, fn, (uint64_t)ev, data, stat))
+		give_active(ev);
 }
 
 /* With more words than one, or none that is known before. */
@@ -300,8 +292,10 @@ static void follow_with_data(struct ukp_hit *hit, struct ukp_event *ev)
 	if (!enter(hit, ev, stat))
 		return;
 	inst = ukp_follow_get(hit, ukp_event_return, (uint64_t)ev, &why);
+	ukp_count(&stat->hits);
 	if (!inst) {
-		missed(ev, stat, why);
+		give_active(ev);
+		ukp_count(&stat->miss[why]);
 		return;
 	}
 	for (i = 0; i < ev->nr_entry && i < UKP_EDATA_MAX; i++)

@@ -68,8 +68,12 @@ struct making {
 	struct ukp_instance *inst;
 };
 
+/*
+ * True: counted in hits, if that isn't NULL.  Locked instructions stand side by side:
+ * what is loaded between two of them waits for both.
+ */
 INLINE bool begin_record(struct ukp_hit *hit, ukp_action_fn fn, uint64_t ctx, uint64_t key,
-                         enum ukp_miss *why, struct making *m)
+                         uint64_t *hits, enum ukp_miss *why, struct making *m)
 {
 	struct ukp_frames *t = frames(hit->ctl);
 	const uint64_t frame = hit->regs->sp;
@@ -85,6 +89,8 @@ INLINE bool begin_record(struct ukp_hit *hit, ukp_action_fn fn, uint64_t ctx, ui
 	m->at = frames_claim(t, m->h, frame, key, &stale);
 	if (!m->at)
 		return false;
+	if (hits)
+		ukp_count(hits);
 	m->inst = inst = frames_record(t, m->at);
 	if (__builtin_expect(stale, 0))
 		drop(hit, inst);
@@ -105,7 +111,7 @@ struct ukp_instance *ukp_frame_get_by(struct ukp_hit *hit, ukp_action_fn fn, uin
 {
 	struct making m;
 
-	return begin_record(hit, fn, ctx, key, why, &m) ? m.inst : NULL;
+	return begin_record(hit, fn, ctx, key, NULL, why, &m) ? m.inst : NULL;
 }
 
 /*
@@ -250,14 +256,23 @@ get_stub(struct ukp_hit *hit, ukp_action_fn fn, uint64_t ctx, enum ukp_miss *why
 	return ukp_rethook_get(hit, fn, ctx, why);
 }
 
+static bool not_followed(struct ukp_stat *stat, enum ukp_miss why)
+{
+	ukp_count(&stat->hits);
+	ukp_count(&stat->miss[why]);
+	return false;
+}
+
 static __attribute__((noinline)) bool follow_by_stub(struct ukp_hit *hit, ukp_action_fn fn,
                                                      uint64_t ctx, uint64_t data,
-                                                     enum ukp_miss *why)
+                                                     struct ukp_stat *stat)
 {
-	struct ukp_instance *inst = get_stub(hit, fn, ctx, why);
+	enum ukp_miss why;
+	struct ukp_instance *inst = get_stub(hit, fn, ctx, &why);
 
 	if (!inst)
-		return false;
+		return not_followed(stat, why);
+	ukp_count(&stat->hits);
 	inst->data[0] = data;
 	ukp_rethook_hook(hit, inst);
 	return true;
@@ -265,12 +280,13 @@ static __attribute__((noinline)) bool follow_by_stub(struct ukp_hit *hit, ukp_ac
 
 static __attribute__((noinline)) bool follow_by_record(struct ukp_hit *hit, ukp_action_fn fn,
                                                        uint64_t ctx, uint64_t data,
-                                                       enum ukp_miss *why)
+                                                       struct ukp_stat *stat)
 {
+	enum ukp_miss why;
 	struct making m;
 
-	if (!begin_record(hit, fn, ctx, (uint64_t)hit->action, why, &m))
-		return false;
+	if (!begin_record(hit, fn, ctx, (uint64_t)hit->action, &stat->hits, &why, &m))
+		return not_followed(stat, why);
 	m.inst->data[0] = data;
 	frames_publish(m.at, m.h, m.inst);
 	published(hit, m.inst);
@@ -278,10 +294,10 @@ static __attribute__((noinline)) bool follow_by_record(struct ukp_hit *hit, ukp_
 }
 
 bool ukp_follow(struct ukp_hit *hit, ukp_action_fn fn, uint64_t ctx, uint64_t data,
-                enum ukp_miss *why)
+                struct ukp_stat *stat)
 {
-	return choose(hit) ? follow_by_record(hit, fn, ctx, data, why)
-	                   : follow_by_stub(hit, fn, ctx, data, why);
+	return choose(hit) ? follow_by_record(hit, fn, ctx, data, stat)
+	                   : follow_by_stub(hit, fn, ctx, data, stat);
 }
 
 struct ukp_instance *ukp_follow_get(struct ukp_hit *hit, ukp_action_fn fn, uint64_t ctx,

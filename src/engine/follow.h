@@ -17,11 +17,11 @@
 
 /*
  * From here on the call whose entry this hit is is followed; data is its first word.
- * False, with the reason.
+ * It is counted in stat before that.  False: not followed, which is counted, too.
  */
 bool ukp_follow(struct ukp_hit *hit, ukp_action_fn fn, uint64_t ctx, uint64_t data,
-                enum ukp_miss *why);
-/* The same in two steps: a record, to be filled and hooked.  NULL, with the reason. */
+                struct ukp_stat *stat);
+/* In two steps, and not counted: a record, to be filled and hooked.  NULL, with the reason. */
 struct ukp_instance *ukp_follow_get(struct ukp_hit *hit, ukp_action_fn fn, uint64_t ctx,
                                     enum ukp_miss *why);
 void ukp_follow_hook(struct ukp_hit *hit, struct ukp_instance *inst);

@@ -29,13 +29,13 @@ static struct ukp_instance *record_at(const struct ukp_frames *t, const uint64_t
 	return at ? frames_record(t, at) : NULL;
 }
 
-uint64_t *ukp_frames_find_further(struct ukp_frames *t, uint64_t h, uint64_t frame, uint64_t key,
-                                  struct ukp_instance **inst)
+uint64_t *ukp_frames_find_further(struct ukp_frames *t, uint64_t h, uint64_t frame, uint64_t key)
 {
+	struct ukp_instance *inst;
 	uint64_t *at = NULL;
 
 	for (unsigned int i = 1; !at && i < frames_probes(t); i++)
-		at = frames_find(t, frames_bucket(t, h, i), h, frame, key, inst);
+		at = frames_find(t, frames_bucket(t, h, i), h, frame, key, &inst);
 	return at;
 }
 
@@ -75,7 +75,7 @@ uint64_t *ukp_frames_claim_among_others(struct ukp_frames *t, uint64_t h, uint64
 	uint64_t *at = frames_find(t, first, h, frame, key, &inst);
 
 	if (!at && frames_probes(t) > 1)
-		at = ukp_frames_find_further(t, h, frame, key, &inst);
+		at = ukp_frames_find_further(t, h, frame, key);
 	*stale = at != NULL;
 	if (at)
 		return at;

@@ -25,8 +25,7 @@
 #pragma GCC visibility push(hidden)
 
 /* Behind the first bucket, or where that isn't empty.  The word's place; NULL: no record. */
-uint64_t *ukp_frames_find_further(struct ukp_frames *t, uint64_t h, uint64_t frame, uint64_t key,
-                                  struct ukp_instance **inst);
+uint64_t *ukp_frames_find_further(struct ukp_frames *t, uint64_t h, uint64_t frame, uint64_t key);
 uint64_t *ukp_frames_claim_among_others(struct ukp_frames *t, uint64_t h, uint64_t frame,
                                         uint64_t key, bool *stale);
 /* ukp_frames_sweep() of a bucket that is known. */
@@ -130,8 +129,10 @@ FRAMES_INLINE uint64_t *frames_take(struct ukp_frames *t, uint64_t frame, uint64
 	const uint64_t h = frames_hash(frame, key);
 	uint64_t *at = frames_find(t, frames_bucket(t, h, 0), h, frame, key, inst);
 
-	if (!at && frames_probes(t) > 1)
-		at = ukp_frames_find_further(t, h, frame, key, inst);
+	if (__builtin_expect(!at, 0) && frames_probes(t) > 1) {
+		at = ukp_frames_find_further(t, h, frame, key);
+		*inst = at ? frames_record(t, at) : NULL;
+	}
 	return at;
 }
 

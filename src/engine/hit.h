@@ -100,31 +100,25 @@ static inline bool ukp_hit_in_child(const struct ukp_ctl *ctl, uint32_t flags)
 	        flags >> UKP_ACTION_CHANS_SHIFT <= ((struct ukp_priv *)ctl->priv)->chans);
 }
 
-/* Run a site's actions, newest first; in a forked child, those that are its. */
-static inline __attribute__((always_inline)) int
-ukp_hit_run_all(struct ukp_hit *hit, struct ukp_ctl *ctl, struct ukp_site *site, bool child)
+/* Run a site's actions, newest first. */
+static inline int ukp_hit_run(struct ukp_hit *hit)
 {
-	/* Acquire: an action is complete before it is linked. */
-	uint32_t off = __atomic_load_n(&site->action, __ATOMIC_ACQUIRE);
+	uint32_t off;
 
+	/* Acquire: an action is complete before it is linked. */
+	off = __atomic_load_n(&hit->site->action, __ATOMIC_ACQUIRE);
 	while (off) {
-		const struct ukp_action *a = ukp_ctl_at(ctl, off);
+		const struct ukp_action *a = ukp_ctl_at(hit->ctl, off);
 		int flow = 0;
 
 		hit->action = a;
-		if (!child || ukp_hit_in_child(ctl, a->flags))
+		if (!(hit->flags & UKP_HIT_CHILD) || ukp_hit_in_child(hit->ctl, a->flags))
 			flow = ((ukp_action_fn)a->fn)(hit, a->ctx);
 		if (flow)
 			return flow;
 		off = __atomic_load_n(&a->next, __ATOMIC_ACQUIRE);
 	}
 	return 0;
-}
-
-static inline int ukp_hit_run(struct ukp_hit *hit)
-{
-	return hit->flags & UKP_HIT_CHILD ? ukp_hit_run_all(hit, hit->ctl, hit->site, true)
-	                                  : ukp_hit_run_all(hit, hit->ctl, hit->site, false);
 }
 
 /* False in a child that inherited the probes by fork. */

@@ -7,16 +7,12 @@
 int ukp_latency_entry(struct ukp_hit *hit, uint64_t ctx)
 {
 	struct ukp_latency *l = (struct ukp_latency *)ctx;
-	struct ukp_stat *stat;
-	enum ukp_miss why;
 
 	if (!__atomic_load_n(&l->enabled, __ATOMIC_RELAXED))
 		return 0;
 	ukp_hit_time(hit);
-	stat = ukp_hit_stat((struct ukp_chan *)l->chan, hit->cpu, l->id);
-	ukp_count(&stat->hits);
-	if (!ukp_follow(hit, ukp_latency_return, ctx, 0, &why))
-		ukp_count(&stat->miss[why]);
+	ukp_follow(hit, ukp_latency_return, ctx, 0,
+	           ukp_hit_stat((struct ukp_chan *)l->chan, hit->cpu, l->id));
 	return 0;
 }
 
@@ -33,8 +29,9 @@ static __attribute__((noinline)) void add_openly(const struct ukp_latency *l, ui
 int ukp_latency_return(struct ukp_hit *hit, uint64_t ctx)
 {
 	const struct ukp_latency *l = (const struct ukp_latency *)ctx;
+	uint64_t ticks, retval;
 	struct ukp_hist *hist;
-	uint64_t ticks;
+	uint32_t kind;
 
 	if (__builtin_expect(hit->flags & UKP_HIT_UNWOUND, 0)) {
 		ukp_count(&ukp_hit_stat((struct ukp_chan *)l->chan, hit->cpu, l->id)
@@ -44,11 +41,14 @@ int ukp_latency_return(struct ukp_hit *hit, uint64_t ctx)
 	ukp_hit_time(hit);
 	ticks = hit->tsc - hit->inst->tsc;
 	hist = (struct ukp_hist *)(l->hist + ukp_shard(hit->cpu, l->nr_shards) * l->stride);
+	/* What is loaded behind a locked instruction waits for it. */
+	retval = hit->regs->ax;
+	kind = l->kind;
 	if (__builtin_expect(hist_take(hist), 1)) {
-		hist_add_call(hist, ticks, hit->regs->ax, l->kind, 1);
+		hist_add_call(hist, ticks, retval, kind, 1);
 		hist_give(hist);
 	} else {
-		add_openly(l, ticks, hit->regs->ax);
+		add_openly(l, ticks, retval);
 	}
 	return 0;
 }
