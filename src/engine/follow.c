@@ -247,35 +247,11 @@ INLINE bool choose(struct ukp_hit *hit)
 	return flags & UKP_ACTION_FRAMES;
 }
 
-/* Records may be there of calls that began before the mark went. */
-static __attribute__((noinline)) struct ukp_instance *
-get_stub(struct ukp_hit *hit, ukp_action_fn fn, uint64_t ctx, enum ukp_miss *why)
+/* There may be a record of a call that began before the mark went. */
+static bool may_have_record(const struct ukp_hit *hit)
 {
-	if (__atomic_load_n(&hit->action->flags, __ATOMIC_RELAXED) & UKP_ACTION_EXITS)
-		ukp_frame_drop(hit, (uint64_t)hit->action);
-	return ukp_rethook_get(hit, fn, ctx, why);
-}
-
-static bool not_followed(struct ukp_stat *stat, enum ukp_miss why)
-{
-	ukp_count(&stat->hits);
-	ukp_count(&stat->miss[why]);
-	return false;
-}
-
-static __attribute__((noinline)) bool follow_by_stub(struct ukp_hit *hit, ukp_action_fn fn,
-                                                     uint64_t ctx, uint64_t data,
-                                                     struct ukp_stat *stat)
-{
-	enum ukp_miss why;
-	struct ukp_instance *inst = get_stub(hit, fn, ctx, &why);
-
-	if (!inst)
-		return not_followed(stat, why);
-	ukp_count(&stat->hits);
-	inst->data[0] = data;
-	ukp_rethook_hook(hit, inst);
-	return true;
+	return __builtin_expect(
+		__atomic_load_n(&hit->action->flags, __ATOMIC_RELAXED) & UKP_ACTION_EXITS, 0);
 }
 
 static __attribute__((noinline)) bool follow_by_record(struct ukp_hit *hit, ukp_action_fn fn,
@@ -286,18 +262,29 @@ static __attribute__((noinline)) bool follow_by_record(struct ukp_hit *hit, ukp_
 	struct making m;
 
 	if (!begin_record(hit, fn, ctx, (uint64_t)hit->action, &stat->hits, &why, &m))
-		return not_followed(stat, why);
+		return ukp_hit_missed(stat, why);
 	m.inst->data[0] = data;
 	frames_publish(m.at, m.h, m.inst);
 	published(hit, m.inst);
 	return true;
 }
 
+static __attribute__((noinline)) bool drop_and_follow(struct ukp_hit *hit, ukp_action_fn fn,
+                                                      uint64_t ctx, uint64_t data,
+                                                      struct ukp_stat *stat)
+{
+	ukp_frame_drop(hit, (uint64_t)hit->action);
+	return ukp_rethook_follow(hit, fn, ctx, data, stat);
+}
+
 bool ukp_follow(struct ukp_hit *hit, ukp_action_fn fn, uint64_t ctx, uint64_t data,
                 struct ukp_stat *stat)
 {
-	return choose(hit) ? follow_by_record(hit, fn, ctx, data, stat)
-	                   : follow_by_stub(hit, fn, ctx, data, stat);
+	if (choose(hit))
+		return follow_by_record(hit, fn, ctx, data, stat);
+	if (may_have_record(hit))
+		return drop_and_follow(hit, fn, ctx, data, stat);
+	return ukp_rethook_follow(hit, fn, ctx, data, stat);
 }
 
 struct ukp_instance *ukp_follow_get(struct ukp_hit *hit, ukp_action_fn fn, uint64_t ctx,
@@ -305,7 +292,9 @@ struct ukp_instance *ukp_follow_get(struct ukp_hit *hit, ukp_action_fn fn, uint6
 {
 	if (choose(hit))
 		return ukp_frame_get_by(hit, fn, ctx, (uint64_t)hit->action, why);
-	return get_stub(hit, fn, ctx, why);
+	if (may_have_record(hit))
+		ukp_frame_drop(hit, (uint64_t)hit->action);
+	return ukp_rethook_get(hit, fn, ctx, why);
 }
 
 void ukp_follow_hook(struct ukp_hit *hit, struct ukp_instance *inst)

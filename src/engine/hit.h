@@ -165,6 +165,14 @@ static inline void ukp_count(uint64_t *counter)
 	__atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
 }
 
+/* A hit that is not followed; false. */
+static inline bool ukp_hit_missed(struct ukp_stat *stat, enum ukp_miss why)
+{
+	ukp_count(&stat->hits);
+	ukp_count(&stat->miss[why]);
+	return false;
+}
+
 /* Actions; ctx is an address in this process. */
 int ukp_event_hit(struct ukp_hit *hit, uint64_t ctx);     /* struct ukp_event: p */
 int ukp_event_entry(struct ukp_hit *hit, uint64_t ctx);   /* struct ukp_event: r at entry */

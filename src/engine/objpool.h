@@ -5,7 +5,7 @@
  *                       concurrent   in a signal handler   abandoned in the middle
  *   ukp_objpool_pop     any number   yes, nested too       at most its index is gone
  *   ukp_objpool_push    any number   yes, nested too       at most its index is gone
- *   ..._own, _from, _to the same
+ *   ..._from, _to       the same
  *   ukp_objpool_init    alone, before the pool is seen by anybody
  *
  * Guaranteed:
@@ -36,9 +36,6 @@ void ukp_objpool_init(struct ukp_objpool *p, uint32_t n, uint32_t nr_shards);
 /* cpu: any number; it chooses the shard. */
 uint32_t ukp_objpool_pop(struct ukp_objpool *p, uint32_t cpu);
 void ukp_objpool_push(struct ukp_objpool *p, uint32_t cpu, uint32_t index);
-
-/* Of what has been out before, the shard's alone. */
-uint32_t ukp_objpool_pop_own(struct ukp_objpool *p, uint32_t cpu);
 
 /* Indices that are kept apart: a stack of its own, whose head is the caller's; 0: empty. */
 uint32_t ukp_objpool_pop_from(struct ukp_objpool *p, uint64_t *at);

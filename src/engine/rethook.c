@@ -9,8 +9,11 @@
 #include "engine/rethook.h"
 
 #include "engine/arch.h"
-#include "engine/objpool.h"
+#include "engine/objpool_in.h"
 #include "engine/orphans.h"
+
+/* Part of a hit's one way through, whoever else calls it. */
+#define INLINE static inline __attribute__((always_inline))
 
 uint32_t ukp_rethook_index_near(const struct ukp_ctl *ctl, uint64_t off)
 {
@@ -32,9 +35,9 @@ struct ukp_instance *ukp_rethook_owner(const struct ukp_ctl *ctl, uint64_t frame
 }
 
 /* The frame's word: what the call pushed, or a stub that is already there. */
-static bool read_frame(struct ukp_hit *hit, uint64_t *word)
+INLINE bool read_frame(struct ukp_hit *hit, uint64_t *word)
 {
-	if (hit->flags & UKP_HIT_NOREAD) {
+	if (__builtin_expect(hit->flags & UKP_HIT_NOREAD, 0)) {
 		*word = *(uint64_t *)hit->regs->sp;
 		return true;
 	}
@@ -50,40 +53,50 @@ static __attribute__((noinline)) uint32_t take_rare(struct ukp_hit *hit, uint64_
 	                                 : ukp_objpool_pop(ukp_rethook_pool(hit->ctl), hit->cpu);
 }
 
-static uint32_t take_index(struct ukp_hit *hit, uint64_t ret_addr)
+INLINE uint32_t take_index(struct ukp_hit *hit, uint64_t ret_addr)
 {
+	struct ukp_objpool *p = ukp_rethook_pool(hit->ctl);
+	uint64_t seen = 0;
 	uint32_t index;
 
-	if (ukp_orphans_any(hit->ctl)) {
+	if (__builtin_expect(ukp_orphans_any(hit->ctl), 0)) {
 		index = ukp_orphans_take(hit, ret_addr);
 		if (index != UKP_OBJPOOL_NONE)
 			return index;
 	}
-	index = ukp_objpool_pop_own(ukp_rethook_pool(hit->ctl), hit->cpu);
-	return index != UKP_OBJPOOL_NONE ? index : take_rare(hit, ret_addr);
+	/* Of what has been out before, on this CPU. */
+	index = pool_pop(p, pool_own(p, hit->cpu), &seen);
+	return __builtin_expect(index != UKP_OBJPOOL_NONE, 1) ? index : take_rare(hit, ret_addr);
 }
 
-struct ukp_instance *ukp_rethook_get(struct ukp_hit *hit, ukp_action_fn fn, uint64_t ctx,
-                                     enum ukp_miss *why)
+/* Where the call returns to, behind whose stub stands there already; false: it can't be said. */
+static __attribute__((noinline)) bool behind_stub(const struct ukp_hit *hit, uint64_t *word)
 {
-	struct ukp_instance *inst, *owner = NULL;
+	const struct ukp_instance *owner = ukp_rethook_owner(hit->ctl, hit->regs->sp, *word);
+
+	if (owner)
+		*word = owner->ret_addr;
+	return owner;
+}
+
+/* more: flags of the instance, UKP_INST_*. */
+INLINE struct ukp_instance *get(struct ukp_hit *hit, ukp_action_fn fn, uint64_t ctx, uint32_t more,
+                                uint32_t *index, enum ukp_miss *why)
+{
+	struct ukp_instance *inst;
 	uint64_t word;
-	uint32_t index;
 
 	*why = UKP_MISS_FRAME;
 	if (!read_frame(hit, &word))
 		return NULL;
-	if (ukp_rethook_index(hit->ctl, word) != UINT32_MAX) {
-		owner = ukp_rethook_owner(hit->ctl, hit->regs->sp, word);
-		if (!owner)
-			return NULL;
-	}
-	*why = UKP_MISS_ARENA;
-	word = owner ? owner->ret_addr : word;
-	index = take_index(hit, word);
-	if (index == UKP_OBJPOOL_NONE)
+	if (__builtin_expect(ukp_rethook_index(hit->ctl, word) != UINT32_MAX, 0) &&
+	    !behind_stub(hit, &word))
 		return NULL;
-	inst = &ukp_rethook_instances(hit->ctl)[index];
+	*why = UKP_MISS_ARENA;
+	*index = take_index(hit, word);
+	if (*index == UKP_OBJPOOL_NONE)
+		return NULL;
+	inst = &ukp_rethook_instances(hit->ctl)[*index];
 	inst->ret_addr = word;
 	inst->frame = hit->regs->sp;
 	inst->fn = (uint64_t)fn;
@@ -91,9 +104,17 @@ struct ukp_instance *ukp_rethook_get(struct ukp_hit *hit, ukp_action_fn fn, uint
 	inst->func = hit->site ? hit->site->addr : 0;
 	inst->tsc = hit->tsc;
 	inst->thread = hit->flags & UKP_HIT_NOREAD ? 0 : ukp_arch_thread();
-	inst->flags = hit->flags | ukp_hit_process(hit->ctl) << UKP_INST_PROCESS_SHIFT;
+	inst->flags = hit->flags | more | ukp_hit_process(hit->ctl) << UKP_INST_PROCESS_SHIFT;
 	inst->chain = 0;
 	return inst;
+}
+
+struct ukp_instance *ukp_rethook_get(struct ukp_hit *hit, ukp_action_fn fn, uint64_t ctx,
+                                     enum ukp_miss *why)
+{
+	uint32_t index;
+
+	return get(hit, fn, ctx, 0, &index, why);
 }
 
 /* For signal handlers of this thread: nothing is moved over it. */
@@ -104,20 +125,25 @@ static void set_flags(struct ukp_instance *inst, uint32_t flags)
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
-static void put(const struct ukp_ctl *ctl, struct ukp_instance *inst, uint32_t cpu)
+INLINE uint32_t index_of(const struct ukp_ctl *ctl, const struct ukp_instance *inst)
 {
-	uint32_t index = inst - ukp_rethook_instances(ctl);
+	return (uint32_t)(inst - ukp_rethook_instances(ctl));
+}
+
+INLINE void put(const struct ukp_ctl *ctl, struct ukp_instance *inst, uint32_t index, uint32_t cpu)
+{
+	struct ukp_objpool *p = ukp_rethook_pool(ctl);
 
 	__atomic_store_n(&inst->state, UKP_INST_FREE, __ATOMIC_RELEASE);
-	if (inst->bound)
+	if (__builtin_expect(inst->bound, 0))
 		ukp_orphans_put(ctl, inst);
 	else
-		ukp_objpool_push(ukp_rethook_pool(ctl), cpu, index);
+		pool_push(p, pool_own(p, cpu), index);
 }
 
 void ukp_rethook_put(struct ukp_ctl *ctl, struct ukp_instance *inst)
 {
-	put(ctl, inst, ukp_arch_cpu(ctl));
+	put(ctl, inst, index_of(ctl, inst), ukp_arch_cpu(ctl));
 }
 
 /*
@@ -133,14 +159,15 @@ static bool claim(struct ukp_instance *owner)
  * Run and free the whole frame's records, claimed: the chain, newest first, then the
  * owner.  Those that began before this process was forked are its parent's.
  */
-static void finish(struct ukp_hit *hit, struct ukp_instance *owner)
+INLINE void finish(struct ukp_hit *hit, struct ukp_instance *owner, uint32_t index)
 {
 	struct ukp_instance *all = ukp_rethook_instances(hit->ctl), *inst;
 	const uint32_t process = ukp_hit_process(hit->ctl);
-	uint32_t next = owner->chain;
+	uint32_t next = owner->chain, i;
 
 	do {
-		inst = next ? &all[next - 1] : owner;
+		i = next ? next - 1 : index;
+		inst = &all[i];
 		next = inst == owner ? 0 : inst->chain;
 		hit->inst = inst;
 		/* The thread may be stopped behind it, and looked at. */
@@ -148,19 +175,19 @@ static void finish(struct ukp_hit *hit, struct ukp_instance *owner)
 		hit->flags = (hit->flags & UKP_HIT_UNWOUND) | (inst->flags & UKP_HIT_NOREAD);
 		if ((inst->flags >> UKP_INST_PROCESS_SHIFT & UKP_INST_PROCESS) == process)
 			((ukp_action_fn)inst->fn)(hit, inst->ctx);
-		put(hit->ctl, inst, hit->cpu);
+		put(hit->ctl, inst, i, hit->cpu);
 	} while (inst != owner);
 }
 
 /* A call whose return won't be seen. */
-static void unwind(const struct ukp_hit *hit, struct ukp_instance *owner)
+static __attribute__((noinline)) void unwind(const struct ukp_hit *hit, struct ukp_instance *owner)
 {
 	struct ukp_hit drop;
 
 	ukp_hit_init(&drop, hit->ctl, NULL, hit->regs, UKP_HIT_UNWOUND);
 	drop.tsc = hit->tsc;
 	drop.cpu = hit->cpu;
-	finish(&drop, owner);
+	finish(&drop, owner, index_of(hit->ctl, owner));
 }
 
 /*
@@ -180,9 +207,22 @@ static bool look_again(struct ukp_hit *hit, struct ukp_instance *inst, struct uk
 	return true;
 }
 
+/*
+ * Nobody's stub stands there, and the instance is complete, with UKP_INST_COMING: from
+ * here on signal handlers may end the call.
+ */
+INLINE void place(struct ukp_hit *hit, struct ukp_instance *inst, uint32_t index)
+{
+	hit->stub_inst = inst;
+	hit->stub = ukp_ctl_stub(hit->ctl, index);
+	__atomic_store_n(&inst->state, UKP_INST_LIVE, __ATOMIC_RELEASE);
+	*(volatile uint64_t *)inst->frame = hit->stub;
+	set_flags(inst, inst->flags & ~UKP_INST_COMING);
+}
+
 void ukp_rethook_hook(struct ukp_hit *hit, struct ukp_instance *inst)
 {
-	uint32_t index = inst - ukp_rethook_instances(hit->ctl);
+	const uint32_t index = index_of(hit->ctl, inst);
 	struct ukp_instance *owner;
 
 	if (!look_again(hit, inst, &owner)) {
@@ -190,17 +230,33 @@ void ukp_rethook_hook(struct ukp_hit *hit, struct ukp_instance *inst)
 		return;
 	}
 	if (!owner) {
-		hit->stub_inst = inst;
-		hit->stub = ukp_ctl_stub(hit->ctl, index);
 		set_flags(inst, inst->flags | UKP_INST_COMING);
-		__atomic_store_n(&inst->state, UKP_INST_LIVE, __ATOMIC_RELEASE);
-		*(volatile uint64_t *)inst->frame = hit->stub;
-		set_flags(inst, inst->flags & ~UKP_INST_COMING);
+		place(hit, inst, index);
 		return;
 	}
+	set_flags(inst, inst->flags & ~UKP_INST_COMING);
 	inst->chain = owner->chain;
 	__atomic_store_n(&inst->state, UKP_INST_CHAIN, __ATOMIC_RELEASE);
 	__atomic_store_n(&owner->chain, index + 1, __ATOMIC_RELEASE);
+}
+
+bool ukp_rethook_follow(struct ukp_hit *hit, ukp_action_fn fn, uint64_t ctx, uint64_t data,
+                        struct ukp_stat *stat)
+{
+	enum ukp_miss why;
+	uint32_t index;
+	struct ukp_instance *inst = get(hit, fn, ctx, UKP_INST_COMING, &index, &why);
+
+	if (!inst)
+		return ukp_hit_missed(stat, why);
+	ukp_count(&stat->hits);
+	inst->data[0] = data;
+	/* A return address is no stub, so this is nobody's. */
+	if (__builtin_expect(*(volatile uint64_t *)inst->frame == inst->ret_addr, 1))
+		place(hit, inst, index);
+	else
+		ukp_rethook_hook(hit, inst);
+	return true;
 }
 
 /*
@@ -259,13 +315,13 @@ static bool begin_return(struct ukp_instance *owner, uint64_t frame, uint64_t pu
 bool ukp_return(struct pt_regs *regs, uint64_t pushed)
 {
 	struct ukp_ctl *ctl = ukp_engine_ctl();
-	struct ukp_instance *owner =
-		&ukp_rethook_instances(ctl)[ukp_rethook_index_near(ctl, pushed - ctl->stubs)];
+	const uint32_t index = ukp_rethook_index_near(ctl, pushed - ctl->stubs);
+	struct ukp_instance *owner = &ukp_rethook_instances(ctl)[index];
 	const uint64_t frame = regs->sp - 8;
 	struct ukp_hit hit;
 	bool called;
 
-	if (!begin_return(owner, frame, pushed)) {
+	if (__builtin_expect(!begin_return(owner, frame, pushed), 0)) {
 		regs->ip = *(uint64_t *)frame;
 		return false;
 	}
@@ -276,7 +332,7 @@ bool ukp_return(struct pt_regs *regs, uint64_t pushed)
 	ukp_hit_init(&hit, ctl, NULL, regs, 0);
 	hit.cpu = ukp_arch_cpu(ctl);
 	called = owner->flags & UKP_INST_CALLED;
-	finish(&hit, owner);
+	finish(&hit, owner, index);
 	return called;
 }
 

@@ -38,6 +38,12 @@
 struct ukp_instance *ukp_rethook_get(struct ukp_hit *hit, ukp_action_fn fn, uint64_t ctx,
                                      enum ukp_miss *why);
 void ukp_rethook_hook(struct ukp_hit *hit, struct ukp_instance *inst);
+/*
+ * The same in one step, counted in stat before it is hooked; data is its first word.
+ * False: a miss, which is counted, too.
+ */
+bool ukp_rethook_follow(struct ukp_hit *hit, ukp_action_fn fn, uint64_t ctx, uint64_t data,
+                        struct ukp_stat *stat);
 void ukp_rethook_put(struct ukp_ctl *ctl, struct ukp_instance *inst);
 
 /*

@@ -239,7 +239,7 @@ static void next_links_are_not_touched_before_a_push(void **s)
 	for (uint32_t i = 0; i < n; i++)
 		ukp_objpool_pop(p, i);
 	for (uint32_t i = 0; i < n; i++)
-		assert_int_equal(*next_of(p, i), 0);
+		assert_int_equal(*pool_next(p, i), 0);
 	free(p);
 }
 
