@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 
 #include "engine/arch.h"
+#include "engine/follow.h"
 #include "engine/frames.h"
 #include "engine/objpool.h"
 #include "engine/rethook.h"
@@ -34,14 +35,17 @@ static struct row {
 	const char *what;
 	long (*fn)(long, long);
 	double aim;
-	uint64_t entries, returns;
+	uint64_t entries, returns; /* those that are followed by the engine: in stat.hits */
+	struct ukp_stat stat;
+	struct ukp_action action; /* its flags say how */
 	double ns[ROUNDS];
 } rows[NR_ROWS] = {
 	[PLAIN] = { "plain call", work_plain },
 	[FLOOR] = { "floor: call in place by hand", work_floor },
-	[EXIT] = { "exit sites", work_exit, 10 },
+	[EXIT] = { "exit sites", work_exit, 10,
+	           .action.flags = UKP_ACTION_EXITS | UKP_ACTION_FRAMES },
 	[CALL] = { "call in place", work_call, 15 },
-	[SLOT] = { "slot overwrite", work_slot, 25 },
+	[SLOT] = { "slot overwrite", work_slot, 25, .action.flags = UKP_ACTION_SLOT },
 	[KRET] = { "kretprobe, UKP_NOVEC, in the jump form", work_kret },
 };
 
@@ -97,60 +101,50 @@ static int returned(struct ukp_hit *hit, uint64_t ctx)
 	return 0;
 }
 
-static struct ukp_hit a_hit(struct pt_regs *regs, struct ukp_site *site)
+static void begin_hit(struct ukp_hit *hit, struct pt_regs *regs, struct ukp_site *site)
 {
-	struct ukp_hit hit;
-
-	ukp_hit_init(&hit, ukp_lib_ctl, site, regs, UKP_HIT_JUMP);
-	hit.cpu = ukp_arch_cpu(ukp_lib_ctl);
-	return hit;
+	ukp_hit_init(hit, ukp_lib_ctl, site, regs, UKP_HIT_JUMP);
+	hit->cpu = ukp_arch_cpu(ukp_lib_ctl);
 }
 
-static void follow(struct ukp_hit *hit, struct row *row)
+static void follow(struct ukp_hit *hit, struct pt_regs *regs, struct ukp_site *site,
+                   struct row *row)
 {
-	struct ukp_instance *inst;
-	enum ukp_miss why;
-
-	ukp_count(&row->entries);
-	inst = ukp_rethook_get(hit, returned, (uint64_t)row, &why);
-	if (inst)
-		ukp_rethook_hook(hit, inst);
+	begin_hit(hit, regs, site);
+	hit->action = &row->action;
+	ukp_follow(hit, returned, (uint64_t)row, 0, &row->stat);
 }
 
 static int slot_entry(struct pt_regs *regs, struct ukp_site *site)
 {
-	struct ukp_hit hit = a_hit(regs, site);
+	struct ukp_hit hit;
 
-	follow(&hit, &rows[SLOT]);
+	follow(&hit, regs, site, &rows[SLOT]);
 	return 0;
 }
 
 static int call_entry(struct pt_regs *regs, struct ukp_site *site)
 {
-	struct ukp_hit hit = a_hit(regs, site);
+	struct ukp_hit hit;
 
-	follow(&hit, &rows[CALL]);
+	follow(&hit, regs, site, &rows[CALL]);
 	return hit.stub ? ukp_rethook_call_own(&hit) : 0;
 }
 
 static int exit_entry(struct pt_regs *regs, struct ukp_site *site)
 {
-	struct ukp_hit hit = a_hit(regs, site);
-	struct ukp_instance *inst;
-	enum ukp_miss why;
+	struct ukp_hit hit;
 
-	ukp_count(&rows[EXIT].entries);
-	inst = ukp_frame_get(&hit, returned, (uint64_t)&rows[EXIT], &why);
-	if (inst)
-		ukp_frame_hook(&hit, inst);
+	follow(&hit, regs, site, &rows[EXIT]);
 	return 0;
 }
 
 static int exit_return(struct pt_regs *regs, struct ukp_site *site)
 {
-	struct ukp_hit hit = a_hit(regs, site);
+	struct ukp_hit hit;
 
-	return ukp_exit_hit(&hit, (uint64_t)&rows[EXIT]);
+	begin_hit(&hit, regs, site);
+	return ukp_exit_hit(&hit, (uint64_t)&rows[EXIT].action);
 }
 
 /* The library has no table of frames; these lie behind what it has in its mapping. */
@@ -295,6 +289,7 @@ int main(void)
 	printf("%-42s %8s %8s %9s\n", "a call followed, medians", "ns", "over", "/ floor");
 	for (int i = 0; i < NR_ROWS; i++) {
 		print_row(i);
+		rows[i].entries += rows[i].stat.hits;
 		if (i != PLAIN && (rows[i].entries != all || rows[i].returns != all))
 			die("%s: %lu entries, %lu returns", rows[i].what, rows[i].entries,
 			    rows[i].returns);
