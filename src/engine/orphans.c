@@ -56,16 +56,24 @@ static uint32_t nr_used(const struct ukp_ctl *ctl)
 }
 
 /*
- * Where to look next.  By its remainder the place would follow an end that grows as
- * fast.  Who meets others here looks where they do, which does no harm.
+ * The next n looks, by their number.  Who meets others here looks where they do, which
+ * does no harm.
  */
-static uint32_t look_from(const struct ukp_ctl *ctl, uint32_t used, unsigned int n)
+static uint32_t look_from(const struct ukp_ctl *ctl, unsigned int n)
 {
-	uint64_t *looked = &priv_of(ctl)->looked, at = __atomic_load_n(looked, __ATOMIC_RELAXED);
+	uint64_t *looked = &priv_of(ctl)->looked, from = __atomic_load_n(looked, __ATOMIC_RELAXED);
 
-	at = at < used ? at : 0;
-	__atomic_store_n(looked, at + n, __ATOMIC_RELAXED);
-	return (uint32_t)at;
+	__atomic_store_n(looked, from + n, __ATOMIC_RELAXED);
+	return (uint32_t)from;
+}
+
+/*
+ * Where a look goes: by the golden ratio some looks are spread evenly over all, for the
+ * calls of a thread lie side by side, and twice as many as there are miss none.
+ */
+static uint32_t place_of(uint32_t look, uint32_t used)
+{
+	return (uint32_t)((uint64_t)(look * 0x9e3779b1u) * used >> 32);
 }
 
 /* Deeper: whose frame is up to so many bytes below sp is taken for lost in any case. */
@@ -74,15 +82,17 @@ static void end(struct ukp_hit *hit, unsigned int n, uint64_t deeper)
 	struct ukp_instance *all = ukp_rethook_instances(hit->ctl);
 	const uint32_t used = nr_used(hit->ctl);
 	const uint64_t thread = hit->flags & UKP_HIT_NOREAD ? 0 : ukp_arch_thread();
-	uint32_t i;
+	uint32_t look, i;
 
-	if (!thread)
+	if (!thread || !used)
 		return;
-	for (i = look_from(hit->ctl, used, n); n-- && i < used; i++)
+	for (look = look_from(hit->ctl, n); n--; look++) {
+		i = place_of(look, used);
 		if (all[i].state == UKP_INST_LIVE && all[i].thread == thread &&
 		    (hit->regs->sp - all[i].frame - 1 < deeper ||
 		     ukp_rethook_is_lost(hit, &all[i])))
 			ukp_rethook_bind(hit, &all[i]);
+	}
 }
 
 void ukp_orphans_room(struct ukp_hit *hit, unsigned int n)
@@ -129,13 +139,43 @@ uint32_t ukp_orphans_take(struct ukp_hit *hit, uint64_t ret_addr)
 	return ukp_objpool_pop_from(p, at);
 }
 
+/* Some looks, n in all at most, until one is found. */
+static uint32_t search(struct ukp_hit *hit, uint64_t ret_addr, uint32_t n)
+{
+	uint32_t index = UKP_OBJPOOL_NONE;
+	uint64_t *at;
+
+	for (; n >= UKP_ORPHANS_LOOK && index == UKP_OBJPOOL_NONE; n -= UKP_ORPHANS_LOOK) {
+		end(hit, UKP_ORPHANS_LOOK, 0);
+		at = stack_of(hit->ctl, ret_addr, false);
+		if (at)
+			index = ukp_objpool_pop_from(ukp_rethook_pool(hit->ctl), at);
+	}
+	return index;
+}
+
+/*
+ * Each thread finds its own, and of these those of one place serve.  With many threads
+ * and places that leave calls a few looks mostly find none, and there would be no end
+ * to fresh indices.  So they are followed by many, but where those were for nothing.
+ */
 uint32_t ukp_orphans_find(struct ukp_hit *hit, uint64_t ret_addr)
 {
-	uint64_t *at;
+	uint64_t *spared = &priv_of(hit->ctl)->spared, n;
+	uint32_t index;
 
 	if (ukp_rethook_pool(hit->ctl)->fresh < UKP_ORPHANS_FROM)
 		return UKP_OBJPOOL_NONE;
-	end(hit, UKP_ORPHANS_LOOK, 0);
-	at = stack_of(hit->ctl, ret_addr, false);
-	return at ? ukp_objpool_pop_from(ukp_rethook_pool(hit->ctl), at) : UKP_OBJPOOL_NONE;
+	index = search(hit, ret_addr, UKP_ORPHANS_LOOK);
+	if (index != UKP_OBJPOOL_NONE || !ukp_orphans_any(hit->ctl))
+		return index;
+	n = __atomic_load_n(spared, __ATOMIC_RELAXED);
+	if (!n) {
+		n = nr_used(hit->ctl);
+		index = search(hit, ret_addr,
+		               n < UKP_ORPHANS_MOST ? (uint32_t)n : UKP_ORPHANS_MOST);
+		n = index == UKP_OBJPOOL_NONE ? UKP_ORPHANS_SPARED : 1;
+	}
+	__atomic_store_n(spared, n - 1, __ATOMIC_RELAXED);
+	return index;
 }

@@ -16,7 +16,8 @@
  *	bound, live				may be taken for that call by one that comes back
  *
  * A program that leaves calls again and again does so from the same places: the
- * indices that are out are some times as many as it has had under way at once.
+ * indices that are out are some times as many as it has had under way at once, some
+ * dozens for each thread and place that leaves calls.
  *
  * Concurrent, in signal handlers and abandoned in the middle: as objpool.h.  Calls
  * of other threads are left alone, but for those whose thread pointer is one's own
@@ -34,6 +35,12 @@
 #define UKP_ORPHANS_FROM 1024
 /* Instances that one call looks at that finds none, so that one in so many is enough. */
 #define UKP_ORPHANS_LOOK 8
+/*
+ * As many are looked at, at most, before one is taken that was never out, in a program
+ * that leaves calls; when that was for nothing so many are taken without.
+ */
+#define UKP_ORPHANS_MOST 16384
+#define UKP_ORPHANS_SPARED 64
 
 /* Has any index been bound? */
 static inline bool ukp_orphans_any(const struct ukp_ctl *ctl)

@@ -100,7 +100,8 @@ struct ukp_priv {
 	uint64_t chans;      /* how many channels have been mapped; a child's: by its fork */
 	/* engine/orphans.h */
 	struct ukp_bound bound[UKP_NR_BOUND]; /* open addressing */
-	uint64_t looked;                      /* instances, one after the other, again and again */
+	uint64_t looked;                      /* how many looks at instances there have been */
+	uint64_t spared;                      /* how many indices may be taken with few looks */
 };
 
 #endif

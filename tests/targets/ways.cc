@@ -111,7 +111,7 @@ static void exceptions(long n)
 
 /* --- longjmp, also from a signal handler --- */
 
-static sigjmp_buf back;
+static thread_local sigjmp_buf back;
 
 PROBED long w_jumps(long n)
 {
@@ -139,6 +139,30 @@ static void jumps(long n)
 	int how = sigsetjmp(back, 1);
 
 	sum += how ? 100 * how : w_over(n);
+}
+
+/* Many threads, each by itself and all in turns. */
+#define CROWD 48
+
+static void *jumps_often(void *times)
+{
+	for (long i = 0; i < (long)times; i++) {
+		if (!sigsetjmp(back, 1))
+			w_over(7);
+		sched_yield();
+	}
+	return nullptr;
+}
+
+static void crowds(long times)
+{
+	pthread_t t[CROWD];
+
+	for (auto &thread : t)
+		if (pthread_create(&thread, nullptr, jumps_often, (void *)times))
+			abort();
+	for (auto &thread : t)
+		pthread_join(thread, nullptr);
 }
 
 /* A frame that is entered again while it lives. */
@@ -458,6 +482,8 @@ static void one(const char *name, long n)
 		empties();
 	else if (!strcmp(name, "storms"))
 		jumps(7);
+	else if (!strcmp(name, "crowds"))
+		crowds(100);
 	else if (!strcmp(name, "twice"))
 		twice(n);
 	else if (!strcmp(name, "threads"))
