@@ -303,6 +303,9 @@ class Soak:
 
 
 def main():
+    # From a shell's background it would come ignored, and a client that is told to end before it
+    # has its own handler would not hear it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     ukprobe, built, *names = sys.argv[1:]
     names = names or list(programs.PROGRAMS)
     seconds = float(os.environ.get("SOAK_SECONDS", "120")) / len(names)
