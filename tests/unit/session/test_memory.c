@@ -28,6 +28,7 @@
 struct pattern {
 	volatile long stop, bad, runs, handled;
 	volatile long mixtures;
+	volatile long fork, child, child_runs, child_stop;
 	volatile long go, waiter; /* the thread that waits inside a detour */
 	int pipe[2];
 };
@@ -99,6 +100,39 @@ static void *work(void *arg)
 	return NULL;
 }
 
+/* A child: with the jumps of its parent in its text, for as long as it is told. */
+static void run_child(void)
+{
+	long n = 0;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (; !pattern->child_stop; n++) {
+		if (memory_work(n) != n + GROUPS)
+			pattern->bad |= 16;
+		pattern->child_runs = n;
+		nap_ms(1);
+	}
+	_exit(7);
+}
+
+static void *fork_when_told(void *arg)
+{
+	pid_t pid;
+	int st;
+
+	(void)arg;
+	stay_until(&pattern->fork);
+	if (pattern->fork < 0)
+		return NULL;
+	pid = fork();
+	if (!pid)
+		run_child();
+	pattern->child = pid;
+	if (waitpid(pid, &st, 0) != pid || st != 7 << 8)
+		pattern->bad |= 32;
+	return NULL;
+}
+
 static void *wait_inside(void *arg)
 {
 	sigset_t all;
@@ -120,11 +154,12 @@ static int run_program(void *arg)
 {
 	const struct itimerval often = { { 0, 1000 }, { 0, 1000 } };
 	struct sigaction sa = { .sa_handler = on_alarm, .sa_flags = SA_RESTART | SA_ONSTACK };
-	pthread_t thread[THREADS], waiter;
+	pthread_t thread[THREADS], waiter, forks;
 	long i;
 
 	(void)arg;
-	if (pthread_create(&waiter, NULL, wait_inside, NULL))
+	if (pthread_create(&waiter, NULL, wait_inside, NULL) ||
+	    pthread_create(&forks, NULL, fork_when_told, NULL))
 		return 1;
 	sigaction(SIGALRM, &sa, NULL);
 	for (i = 0; i < THREADS; i++)
@@ -134,12 +169,14 @@ static int run_program(void *arg)
 	for (i = 0; i < THREADS; i++)
 		pthread_join(thread[i], NULL);
 	pthread_join(waiter, NULL);
+	pthread_join(forks, NULL);
 	return pattern->bad ? 1 : 7;
 }
 
 /* --- the broker ------------------------------------------------------------------ */
 
 static uint64_t hits;
+static bool fork_now; /* when jumps are in */
 
 static void must(int ret, const struct err *err)
 {
@@ -258,6 +295,11 @@ static unsigned int come_and_go(struct target *t)
 	} while (!(done && (pattern->go || has_jump(t))) && patient(end));
 	if (!pattern->go)
 		put_inside(t);
+	if (fork_now) {
+		fork_now = false;
+		pattern->fork = 1;
+		await_word(&pattern->child, 1);
+	}
 	must(optimize_off(t, &err), &err);
 	count_hits(c);
 	must(chan_close(c, &err), &err);
@@ -311,6 +353,8 @@ static void end_program(pid_t pid)
 {
 	assert_int_equal(write(pattern->pipe[1], "x", 1), 1);
 	pattern->go = pattern->stop = 1;
+	if (!pattern->fork)
+		pattern->fork = -1;
 	assert_int_equal(child_status(pid), 7 << 8);
 }
 
@@ -346,6 +390,30 @@ static void memory_stops_growing(void **state)
 	assert_int_equal(write(pattern->pipe[1], "x", 1), 1);
 	must(target_detach(t, &err), &err);
 	target_free(t);
+	end_program(pid);
+}
+
+/* It is cured by the descriptions of the detours that its jumps lead to. */
+static void a_child_keeps_its_detours(void **state)
+{
+	struct err err = ERR_INIT;
+	pid_t pid = start_program();
+	struct target *t;
+	long runs;
+
+	must(target_attach(&t, pid, NULL, &err), &err);
+	pattern->go = 1;
+	mix(t, LIFE / 2);
+	fork_now = true;
+	mix(t, LIFE);
+	assert_true(pattern->child > 0);
+	must(target_detach(t, &err), &err);
+	must(family_cure(&t->family, &err), &err);
+	target_free(t);
+	runs = pattern->child_runs;
+	await_word(&pattern->child_runs, runs + 3);
+	assert_int_equal(pattern->bad, 0);
+	pattern->child_stop = 1;
 	end_program(pid);
 }
 
@@ -391,6 +459,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(memory_stops_growing),
+		cmocka_unit_test(a_child_keeps_its_detours),
 		cmocka_unit_test(a_killed_broker_can_be_cured),
 	};
 
