@@ -136,7 +136,7 @@ static inline uint32_t ukp_hit_process(const struct ukp_ctl *ctl)
 	struct ukp_priv *priv = (struct ukp_priv *)ctl->priv;
 	uint64_t mine = 0, made;
 
-	if (ukp_hit_alive(ctl))
+	if (__builtin_expect(ukp_hit_alive(ctl), 1))
 		return 0;
 	made = ukp_arch_clock() % UKP_INST_PROCESS + 1;
 	if (__atomic_compare_exchange_n(&priv->child, &mine, made, false, __ATOMIC_RELAXED,

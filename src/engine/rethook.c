@@ -103,7 +103,7 @@ INLINE struct ukp_instance *get(struct ukp_hit *hit, ukp_action_fn fn, uint64_t 
 	inst->ctx = ctx;
 	inst->func = hit->site ? hit->site->addr : 0;
 	inst->tsc = hit->tsc;
-	inst->thread = hit->flags & UKP_HIT_NOREAD ? 0 : ukp_arch_thread();
+	inst->thread = __builtin_expect(hit->flags & UKP_HIT_NOREAD, 0) ? 0 : ukp_arch_thread();
 	inst->flags = hit->flags | more | ukp_hit_process(hit->ctl) << UKP_INST_PROCESS_SHIFT;
 	inst->chain = 0;
 	return inst;
