@@ -28,6 +28,7 @@ void cover_close(struct cover *c)
 	stays_close(c->stays);
 	free(c->shape);
 	free(c->shape_off);
+	free(c->rest);
 }
 
 /* Go no further than its targets are known. */

@@ -12,6 +12,12 @@
 /* A piece of code memory that detours of one module fill. */
 #define COVER_CHUNK (16u << 10)
 
+/* A chunk that isn't full, of a module that isn't looked at just now. */
+struct cover_rest {
+	uint64_t at, lo, hi;
+	size_t used;
+};
+
 struct cover {
 	struct modules *modules;
 	struct windows *windows; /* that it makes them for */
@@ -30,6 +36,8 @@ struct cover {
 	uint64_t chunk_at, chunk_lo, chunk_hi; /* where it runs, whom it serves */
 	size_t used, written;
 	bool failed;
+	struct cover_rest *rest;
+	size_t nr_rest;
 	/* the shapes in use */
 	struct ukp_detour_shape *shape;
 	uint32_t *shape_off;

@@ -45,6 +45,39 @@ int cover_end(struct target *t, struct cover *c)
 	return c->failed ? -EIO : 0;
 }
 
+/* Where modules take turns, each goes on in its own chunk. */
+static void put_aside(struct cover *c)
+{
+	struct cover_rest *more;
+
+	if (!c->chunk_at || COVER_CHUNK - c->used < PLAN_DETOUR_MAX)
+		return;
+	more = realloc(c->rest, (c->nr_rest + 1) * sizeof(*more));
+	if (!more)
+		return;
+	c->rest = more;
+	more[c->nr_rest++] = (struct cover_rest){ c->chunk_at, c->chunk_lo, c->chunk_hi, c->used };
+}
+
+static bool take_up(struct cover *c)
+{
+	size_t i;
+
+	for (i = 0; i < c->nr_rest; i++) {
+		const struct cover_rest r = c->rest[i];
+
+		if (r.lo != c->map_start || r.hi != c->map_end)
+			continue;
+		c->rest[i] = c->rest[--c->nr_rest];
+		c->chunk_at = r.at;
+		c->chunk_lo = r.lo;
+		c->chunk_hi = r.hi;
+		c->used = c->written = r.used;
+		return true;
+	}
+	return false;
+}
+
 /* Room for the longest detour. */
 static bool room(struct target *t, struct cover *c, uint64_t addr)
 {
@@ -54,6 +87,9 @@ static bool room(struct target *t, struct cover *c, uint64_t addr)
 	    COVER_CHUNK - c->used >= PLAN_DETOUR_MAX)
 		return true;
 	flush(t, c);
+	put_aside(c);
+	if (take_up(c))
+		return true;
 	c->chunk_at = slots_get_bytes(t->slots, addr, COVER_CHUNK, &err);
 	/* It serves the mapping that it was asked for. */
 	c->chunk_lo = c->map_start;
