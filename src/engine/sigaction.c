@@ -3,10 +3,20 @@
  * The entry of libc's sigaction(), probed for ourselves: dispositions of the
  * signals that the engine has taken are kept for the program instead of being
  * put in force, and read back as it set them.
+ *
+ * Handlers of other signals that would run with SIGTRAP blocked do without that, for
+ * what they call may be probed; the program reads their masks as it set them.  Others
+ * change dispositions past us, so the kernel is asked each time what is in force.
  */
 #include "engine/arch.h"
 #include "engine/hit.h"
 #include "engine/signal.h"
+
+#define TRAP_BIT (1ull << (UKP_SIGTRAP - 1))
+
+#define NEVER_BLOCKED (1ull << 8 | 1ull << 18) /* SIGKILL, SIGSTOP: the kernel leaves them out */
+
+enum { NR_rt_sigaction = 13 };
 
 /* struct sigaction of glibc and musl */
 struct libc_sigaction {
@@ -28,6 +38,75 @@ static void to_libc(struct libc_sigaction *to, const struct ukp_sigaction *from)
 	to->restorer = from->restorer;
 }
 
+static struct ukp_priv *priv_of(const struct ukp_ctl *ctl)
+{
+	return (struct ukp_priv *)ctl->priv;
+}
+
+static bool is_opened(const struct ukp_ctl *ctl, int sig, struct ukp_sigaction *now)
+{
+	return priv_of(ctl)->opened >> (sig - 1) & 1 &&
+	       !ukp_arch_syscall(NR_rt_sigaction, sig, 0, (long)now, 8) &&
+	       ukp_is_opened(now, ukp_old_action(ctl, sig));
+}
+
+/* What sigaction() would do, but for the bit. */
+static int answer(struct pt_regs *regs, struct ukp_sigaction *now)
+{
+	struct libc_sigaction oact;
+	uint64_t ret;
+
+	now->mask |= TRAP_BIT;
+	to_libc(&oact, now);
+	if (!regs->dx || ukp_arch_copy(&ret, (void *)regs->sp, 8) ||
+	    ukp_arch_copy((void *)regs->dx, &oact, sizeof(oact)))
+		return 0;
+	regs->ax = 0;
+	regs->ip = ret;
+	regs->sp += 8;
+	return 1;
+}
+
+/* The function gets a copy: it is read at once, long before it is taken for another. */
+static void set_opened(struct ukp_ctl *ctl, int sig, struct pt_regs *regs,
+                       struct libc_sigaction *act)
+{
+	struct ukp_sigaction *set = ukp_old_action(ctl, sig);
+	struct ukp_priv *priv = priv_of(ctl);
+	uint64_t i = __atomic_fetch_add(&priv->next_copy, 1, __ATOMIC_RELAXED) % UKP_NR_COPIES;
+
+	_Static_assert(sizeof(*act) == sizeof(priv->copy[0]), "libc's");
+	set->handler = act->handler;
+	set->mask = act->mask[0] & ~NEVER_BLOCKED;
+	__atomic_fetch_or(&priv->opened, 1ull << (sig - 1), __ATOMIC_RELEASE);
+	act->mask[0] &= ~TRAP_BIT;
+	ukp_arch_copy(priv->copy[i], act, sizeof(*act));
+	regs->si = (uint64_t)priv->copy[i];
+}
+
+static int open_handler(struct ukp_ctl *ctl, int sig, struct pt_regs *regs)
+{
+	struct ukp_sigaction now, *set = ukp_old_action(ctl, sig);
+	const bool opened = is_opened(ctl, sig, &now);
+	struct libc_sigaction act;
+
+	if (!regs->si)
+		return opened ? answer(regs, &now) : 0;
+	if (ukp_arch_copy(&act, (void *)regs->si, sizeof(act)))
+		return 0;
+	/* For a moment, so that the function finds it as the program had set it. */
+	if (opened && regs->dx) {
+		now.mask |= TRAP_BIT;
+		ukp_arch_syscall(NR_rt_sigaction, sig, (long)&now, 0, 8);
+	}
+	if (act.handler > UKP_SIG_IGN && act.mask[0] & TRAP_BIT)
+		set_opened(ctl, sig, regs, &act);
+	else if (act.handler == set->handler &&
+	         (act.mask[0] & ~NEVER_BLOCKED) == (set->mask & ~TRAP_BIT))
+		__atomic_fetch_and(&priv_of(ctl)->opened, ~(1ull << (sig - 1)), __ATOMIC_RELEASE);
+	return 0;
+}
+
 int ukp_sigaction_hit(struct ukp_hit *hit, uint64_t ctx)
 {
 	struct ukp_ctl *ctl = hit->ctl;
@@ -36,8 +115,10 @@ int ukp_sigaction_hit(struct ukp_hit *hit, uint64_t ctx)
 	struct libc_sigaction act, oact;
 	struct ukp_sigaction *old;
 
-	if (!sig || sig >= UKP_NR_SIGNALS || !(ctl->taken & 1ull << (sig - 1)))
+	if (!sig || sig >= UKP_NR_SIGNALS)
 		return 0;
+	if (!(ctl->taken & 1ull << (sig - 1)))
+		return ctl->flags & UKP_CTL_OPENS ? open_handler(ctl, (int)sig, regs) : 0;
 	old = ukp_old_action(ctl, (int)sig);
 	/*
 	 * Arguments that fault are left to the function itself.  Where a fault would

@@ -10,6 +10,7 @@
 
 #include "ukprobes/pt_regs.h"
 #include "wire/ctl.h"
+#include "wire/instance.h"
 
 /* All of it is internal to the image that links it. */
 #pragma GCC visibility push(hidden)
@@ -97,6 +98,13 @@ bool ukp_live_put(uint64_t addr, uint8_t old_byte, uint8_t new_byte, bool fatal)
 
 /* Whether this frame may be left without rt_sigreturn. */
 bool ukp_resume_direct(const struct ukp_ctl *ctl, const struct ukp_ucontext *uc);
+
+/* Of a handler whose mask we took SIGTRAP from: is it in force still? */
+static inline bool ukp_is_opened(const struct ukp_sigaction *now, const struct ukp_sigaction *set)
+{
+	return now->handler > UKP_SIG_IGN && now->handler == set->handler &&
+	       now->mask == (set->mask & ~(1ull << (UKP_SIGTRAP - 1))) && now->mask != set->mask;
+}
 
 /* Give a signal that isn't ours to the program, as if it had come straight. */
 int ukp_signal_chain(struct ukp_ctl *ctl, int sig, struct ukp_siginfo *info,

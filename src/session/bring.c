@@ -4,6 +4,7 @@
  * masks, and the probes that we plant for ourselves.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -190,6 +191,100 @@ static int take_signals(struct target *t, struct err *err)
 	           : 0;
 }
 
+/* Without our probe on sigaction() the program would see what we have changed. */
+static bool is_hooked(const struct target *t)
+{
+	const struct probe *p;
+
+	for (p = t->internal; p; p = p->next_mine)
+		if (p->id == AGENT_SIGACTION_HIT && p->site && p->enabled)
+			return true;
+	return false;
+}
+
+/* What the kernel says of these signals, into *sa and to at in the target; false: nothing. */
+static bool ask_actions(struct target *t, const int *sig, unsigned int n, uint64_t at,
+                        struct ukp_sigaction *sa)
+{
+	struct inject_call v[UKP_NR_SIGNALS];
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		v[i] = (struct inject_call){ SYS_rt_sigaction,
+			                     { sig[i], 0, at + i * sizeof(*sa), 8 },
+			                     -1 };
+	if (!n || !at || inject_calls(t->inject, v, n))
+		return false;
+	for (i = 0; i < n; i++)
+		if (v[i].ret)
+			return false;
+	return !inject_read(t->inject, at, sa, n * sizeof(*sa));
+}
+
+/* Said before it is done: who cleans up compares before undoing. */
+static bool say_opened(struct target *t, int sig, const struct ukp_sigaction *was, uint64_t *opened)
+{
+	const uint64_t priv = t->own.priv;
+
+	*opened |= 1ull << (sig - 1);
+	return !inject_write(t->inject, priv + offsetof(struct ukp_priv, old) + sig * sizeof(*was),
+	                     was, sizeof(*was)) &&
+	       !inject_write(t->inject, priv + offsetof(struct ukp_priv, opened), opened,
+	                     sizeof(*opened));
+}
+
+/*
+ * Handlers that run with SIGTRAP blocked, mostly with all signals: in what they call a
+ * breakpoint would kill.  Where it can't be opened it is as it was.
+ */
+static void open_handlers(struct target *t)
+{
+	const uint64_t bit = 1ull << (UKP_SIGTRAP - 1);
+	struct inject_call v[UKP_NR_SIGNALS];
+	struct ukp_sigaction sa[UKP_NR_SIGNALS];
+	int sig[UKP_NR_SIGNALS];
+	unsigned int i, n = 0, m = 0;
+	uint64_t at, opened = 0;
+
+	for (i = 1; i < UKP_NR_SIGNALS; i++)
+		if (t->caught & ~t->own.taken & 1ull << (i - 1))
+			sig[n++] = (int)i;
+	at = n ? inject_scratch(t->inject, n * sizeof(*sa)) : 0;
+	if (!ask_actions(t, sig, n, at, sa))
+		return;
+	for (i = 0; i < n; i++) {
+		if (sa[i].handler <= UKP_SIG_IGN || !(sa[i].mask & bit))
+			continue;
+		if (!say_opened(t, sig[i], &sa[i], &opened))
+			return;
+		sa[m] = sa[i];
+		sa[m].mask &= ~bit;
+		v[m] = (struct inject_call){ SYS_rt_sigaction,
+			                     { sig[i], at + m * sizeof(*sa), 0, 8 },
+			                     0 };
+		m++;
+	}
+	if (m && !inject_write(t->inject, at, sa, m * sizeof(*sa)))
+		inject_calls(t->inject, v, m);
+}
+
+/* Of which signals there is a handler, by /proc: so only these have to be asked for. */
+static uint64_t find_caught(pid_t pid)
+{
+	char path[64], line[256];
+	uint64_t caught = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "SigCgt: %" SCNx64, &caught) == 1)
+			break;
+	if (f)
+		fclose(f);
+	return caught;
+}
+
 /*
  * Where libc keeps a thread's id, counted from its thread pointer: the one
  * place that holds it in every thread.  Unknown (0) where there is none.
@@ -261,6 +356,7 @@ int target_prepare(struct target *t, struct err *err)
 	for (p = t->internal; p; p = p->next_mine)
 		p->enabled = p->id != AGENT_LOADER_HIT;
 	t->own.restorer = inject_restorer(t->inject);
+	t->caught = find_caught(t->pid);
 	return ret;
 }
 
@@ -303,6 +399,11 @@ int target_take(struct target *t, struct err *err)
 		keep_traps_out(t);
 	else
 		ret = open_masks(t, err);
+	if (!ret && !t->no_traps && is_hooked(t)) {
+		t->own.flags |= UKP_CTL_OPENS;
+		t->ctl->flags = t->own.flags;
+		open_handlers(t);
+	}
 	if (!ret)
 		arm_internal(t);
 	return ret;

@@ -79,94 +79,6 @@ static void unhook(struct leave *l)
 	free(inst);
 }
 
-/* Of the dispositions that are still ours, what the program had: their number. */
-static unsigned int old_actions(struct leave *l, const int *sig, struct ukp_sigaction *sa,
-                                unsigned int n, struct inject_call *v, uint64_t at)
-{
-	struct ukp_sigaction old[UKP_NR_SIGNALS];
-	unsigned int i, m = 0;
-
-	if (inject_read(l->inject, l->ctl->priv + offsetof(struct ukp_priv, old), old, sizeof(old)))
-		return 0;
-	for (i = 0; i < n; i++) {
-		if (v[i].ret || sa[i].handler < l->text_start || sa[i].handler >= l->text_end)
-			continue;
-		sa[m] = old[sig[i]];
-		v[m] = (struct inject_call){ SYS_rt_sigaction,
-			                     { sig[i], at + m * sizeof(*sa), 0, 8 },
-			                     0 };
-		m++;
-	}
-	return m;
-}
-
-/*
- * The last of them is an ignored SIGTRAP: how many are.  The kernel would forget
- * it at the breakpoint that ends the runner, so it is set without.
- */
-static unsigned int ignored_last(struct inject_call *v, struct ukp_sigaction *sa, unsigned int n)
-{
-	struct ukp_sigaction ignored;
-	unsigned int i;
-
-	for (i = 0; i < n && v[i].arg[0] != UKP_SIGTRAP; i++)
-		;
-	if (i == n || sa[i].handler != UKP_SIG_IGN)
-		return 0;
-	ignored = sa[i];
-	sa[i] = sa[n - 1];
-	sa[n - 1] = ignored;
-	v[i].arg[0] = v[n - 1].arg[0];
-	v[n - 1].arg[0] = UKP_SIGTRAP;
-	return 1;
-}
-
-static void restore_signals(struct leave *l)
-{
-	struct inject_call v[UKP_NR_SIGNALS];
-	struct ukp_sigaction sa[UKP_NR_SIGNALS];
-	uint64_t at = l->ctl->taken ? inject_scratch(l->inject, sizeof(sa)) : 0;
-	int sig[UKP_NR_SIGNALS], s;
-	unsigned int n = 0, alone;
-
-	for (s = 1; s < UKP_NR_SIGNALS && at; s++) {
-		if (!(UKP_SIGNALS & l->ctl->taken & 1ull << (s - 1)))
-			continue;
-		v[n] = (struct inject_call){ SYS_rt_sigaction,
-			                     { s, 0, at + n * sizeof(*sa), 8 },
-			                     -1 };
-		sig[n++] = s;
-	}
-	if (!n || inject_calls(l->inject, v, n) || inject_read(l->inject, at, sa, n * sizeof(*sa)))
-		return;
-	n = old_actions(l, sig, sa, n, v, at);
-	alone = ignored_last(v, sa, n);
-	if (!n || inject_write(l->inject, at, sa, n * sizeof(*sa)))
-		return;
-	if (n > alone)
-		inject_calls(l->inject, v, n - alone);
-	if (alone) {
-		inject_use_runner(l->inject, 0);
-		inject_calls(l->inject, v + n - 1, 1);
-	}
-}
-
-/*
- * Close signals again where a thread still has the mask that we opened, or has
- * it from such a thread; one that changed its mask since has what it wants.
- */
-static void restore_masks(struct leave *l)
-{
-	uint32_t k, n = l->ctl->nr_masks;
-	size_t i;
-
-	for (i = 0; i < inject_nr_threads(l->inject); i++)
-		for (k = 0; k < n && k < UKP_NR_MASKS; k++)
-			if (inject_thread_at(l->inject, i)->sigblk ==
-			    (l->ctl->mask[k] & ~UKP_SIGNALS_OPEN))
-				inject_set_mask(l->inject, i, l->ctl->mask[k]);
-}
-
 /*
  * Slots are known by their beginning: what the list has may not be mapped yet, or not
  * any more and another's by now, when a broker was killed, and in a child, whose
@@ -334,8 +246,7 @@ int leave_target(struct inject *t, struct sym_proc *sym, const struct ukp_ctl *c
 	ret = inject_begin(t, err);
 	if (ret)
 		return ret;
-	restore_signals(&l);
-	restore_masks(&l);
+	leave_signals(&l);
 	inject_end(t);
 	ret = rest ? inject_breathe(t, 0, err) : 0;
 	if (ret)

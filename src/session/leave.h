@@ -34,6 +34,8 @@ struct detour_copy {
 uint32_t leave_instances(struct inject *t, const struct ukp_ctl *c, uint64_t *base);
 /* copies.c: no word of the target's leads to a stub any more. */
 void leave_copies(struct leave *l);
+/* leave_signals.c: while calls can be made. */
+void leave_signals(struct leave *l);
 /* The sites in the area from *i on; NULL at the end. */
 const struct ukp_site *leave_next_site(struct leave *l, uint32_t *i);
 /* The detours in the area, copied but for their maps. */

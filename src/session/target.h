@@ -10,6 +10,7 @@
  *	grace.c    what all threads have seen
  *	shared.c   other processes in its memory
  *	leave.c    the way out, from nothing but what lies in the target
+ *	leave_signals.c  its dispositions and masks
  *	orphan.c   and that of what a killed broker has left
  *	copies.c   of stacks, with stubs in them, at the way out
  *	restore.c  its text
@@ -182,6 +183,7 @@ struct target {
 	bool dead;
 	/* Why no breakpoint may stand anywhere, or NULL: a thread blocks the signal. */
 	const char *no_traps;
+	uint64_t caught;   /* signals that had a handler before it was held: bit n-1 */
 	uint64_t altstack; /* bytes of a thread's alternate signal stack; 0: none, unknown */
 
 	/*

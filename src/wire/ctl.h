@@ -26,7 +26,7 @@
 #include "wire/site.h"
 
 #define UKP_CTL_MAGIC 0x6c746370706b75ull /* "ukppctl" */
-#define UKP_CTL_VERSION 5
+#define UKP_CTL_VERSION 6
 #define UKP_CTL_SIZE (512u << 20) /* address space; pages come with use, 300 bytes a site */
 
 /* A mapping that we made in the target, for whoever has to take it away. */
@@ -65,6 +65,7 @@ enum {
 	UKP_CTL_RDPID = 1,
 	UKP_CTL_DIRECT = 2, /* resume without rt_sigreturn */
 	UKP_CTL_OWN = 4,    /* private memory: a forked child has a copy of all of it */
+	UKP_CTL_OPENS = 8,  /* handlers run with SIGTRAP open, struct ukp_priv's opened */
 };
 
 enum {

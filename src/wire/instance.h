@@ -67,6 +67,7 @@ struct ukp_instance {
 };
 
 #define UKP_NR_SIGNALS 32
+#define UKP_NR_COPIES 16
 #define UKP_NR_BOUND 4096
 
 /* Indices that lead to one return address only; they are free. */
@@ -102,6 +103,13 @@ struct ukp_priv {
 	struct ukp_bound bound[UKP_NR_BOUND]; /* open addressing */
 	uint64_t looked;                      /* how many looks at instances there have been */
 	uint64_t spared;                      /* how many indices may be taken with few looks */
+	/*
+	 * Bit n-1: signal n, none of those that we took, has a handler whose mask we took
+	 * SIGTRAP from, unless it was changed since: old says what it was.
+	 */
+	uint64_t opened;
+	uint64_t next_copy;
+	uint64_t copy[UKP_NR_COPIES][19]; /* libc's struct sigaction, for calls under way */
 };
 
 #endif

@@ -15,6 +15,7 @@
 
 #include "session/inside.c"
 #include "session/leave.c"
+#include "session/leave_signals.c"
 #include "session/restore.c"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -54,6 +54,9 @@ static inline void look_at_signals(struct shared *s)
 
 	if (!between && (sigaction(SIGSEGV, NULL, &sa) || sa.sa_handler != handler) && !s->between)
 		s->bad |= 8;
+	if (!between && s->mode & HANDLES &&
+	    (sigaction(SIGUSR2, NULL, &sa) || !sigismember(&sa.sa_mask, SIGTRAP)) && !s->between)
+		s->bad |= 64;
 	if (sigprocmask(SIG_BLOCK, NULL, &set) || sigismember(&set, SIGTRAP) ||
 	    !sigismember(&set, SIGUSR1) || sigismember(&set, SIGUSR2))
 		s->bad |= 16;
@@ -124,6 +127,7 @@ static inline void *other_thread(void *arg)
 static inline int run_target(void *arg)
 {
 	struct shared *s = arg;
+	struct sigaction sa = { .sa_handler = handler };
 	pthread_t other;
 	sigset_t set;
 
@@ -137,6 +141,8 @@ static inline int run_target(void *arg)
 		signal(SIGURG, handler);
 		signal(SIGWINCH, handler);
 		signal(SIGCHLD, handler);
+		sigfillset(&sa.sa_mask);
+		sigaction(SIGUSR2, &sa, NULL);
 	}
 	if (pthread_create(&other, NULL, other_thread, s))
 		return 1;

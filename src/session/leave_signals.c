@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The way out, signals: dispositions and masks as the program had them, where they
+ * are still as we have made them.
+ */
+#include <sys/syscall.h>
+
+#include "engine/signal.h"
+#include "session/leave.h"
+#include "wire/instance.h"
+
+/* Of the dispositions that are still ours, what the program had: their number. */
+static unsigned int old_actions(struct leave *l, const int *sig, struct ukp_sigaction *sa,
+                                unsigned int n, struct inject_call *v, uint64_t at)
+{
+	struct ukp_sigaction old[UKP_NR_SIGNALS];
+	unsigned int i, m = 0;
+
+	if (inject_read(l->inject, l->ctl->priv + offsetof(struct ukp_priv, old), old, sizeof(old)))
+		return 0;
+	for (i = 0; i < n; i++) {
+		if (v[i].ret || sa[i].handler < l->text_start || sa[i].handler >= l->text_end)
+			continue;
+		sa[m] = old[sig[i]];
+		v[m] = (struct inject_call){ SYS_rt_sigaction,
+			                     { sig[i], at + m * sizeof(*sa), 0, 8 },
+			                     0 };
+		m++;
+	}
+	return m;
+}
+
+/*
+ * The last of them is an ignored SIGTRAP: how many are.  The kernel would forget
+ * it at the breakpoint that ends the runner, so it is set without.
+ */
+static unsigned int ignored_last(struct inject_call *v, struct ukp_sigaction *sa, unsigned int n)
+{
+	struct ukp_sigaction ignored;
+	unsigned int i;
+
+	for (i = 0; i < n && v[i].arg[0] != UKP_SIGTRAP; i++)
+		;
+	if (i == n || sa[i].handler != UKP_SIG_IGN)
+		return 0;
+	ignored = sa[i];
+	sa[i] = sa[n - 1];
+	sa[n - 1] = ignored;
+	v[i].arg[0] = v[n - 1].arg[0];
+	v[n - 1].arg[0] = UKP_SIGTRAP;
+	return 1;
+}
+
+static void restore_signals(struct leave *l)
+{
+	struct inject_call v[UKP_NR_SIGNALS];
+	struct ukp_sigaction sa[UKP_NR_SIGNALS];
+	uint64_t at = l->ctl->taken ? inject_scratch(l->inject, sizeof(sa)) : 0;
+	int sig[UKP_NR_SIGNALS], s;
+	unsigned int n = 0, alone;
+
+	for (s = 1; s < UKP_NR_SIGNALS && at; s++) {
+		if (!(UKP_SIGNALS & l->ctl->taken & 1ull << (s - 1)))
+			continue;
+		v[n] = (struct inject_call){ SYS_rt_sigaction,
+			                     { s, 0, at + n * sizeof(*sa), 8 },
+			                     -1 };
+		sig[n++] = s;
+	}
+	if (!n || inject_calls(l->inject, v, n) || inject_read(l->inject, at, sa, n * sizeof(*sa)))
+		return;
+	n = old_actions(l, sig, sa, n, v, at);
+	alone = ignored_last(v, sa, n);
+	if (!n || inject_write(l->inject, at, sa, n * sizeof(*sa)))
+		return;
+	if (n > alone)
+		inject_calls(l->inject, v, n - alone);
+	if (alone) {
+		inject_use_runner(l->inject, 0);
+		inject_calls(l->inject, v + n - 1, 1);
+	}
+}
+
+/* Handlers ran with SIGTRAP open; not those that the program has changed since. */
+static void close_handlers(struct leave *l)
+{
+	struct ukp_sigaction old[UKP_NR_SIGNALS], sa[UKP_NR_SIGNALS];
+	struct inject_call v[UKP_NR_SIGNALS];
+	int sig[UKP_NR_SIGNALS], s;
+	unsigned int i, n = 0, m = 0;
+	uint64_t opened, at;
+
+	if (inject_read(l->inject, l->ctl->priv + offsetof(struct ukp_priv, opened), &opened, 8) ||
+	    !opened ||
+	    inject_read(l->inject, l->ctl->priv + offsetof(struct ukp_priv, old), old, sizeof(old)))
+		return;
+	at = inject_scratch(l->inject, sizeof(sa));
+	for (s = 1; s < UKP_NR_SIGNALS && at; s++) {
+		if (!(opened & ~UKP_SIGNALS & 1ull << (s - 1)))
+			continue;
+		v[n] = (struct inject_call){ SYS_rt_sigaction,
+			                     { s, 0, at + n * sizeof(*sa), 8 },
+			                     -1 };
+		sig[n++] = s;
+	}
+	if (!n || inject_calls(l->inject, v, n) || inject_read(l->inject, at, sa, n * sizeof(*sa)))
+		return;
+	for (i = 0; i < n; i++) {
+		if (v[i].ret || !ukp_is_opened(&sa[i], &old[sig[i]]))
+			continue;
+		sa[m] = sa[i];
+		sa[m].mask |= 1ull << (UKP_SIGTRAP - 1);
+		v[m] = (struct inject_call){ SYS_rt_sigaction,
+			                     { sig[i], at + m * sizeof(*sa), 0, 8 },
+			                     0 };
+		m++;
+	}
+	if (m && !inject_write(l->inject, at, sa, m * sizeof(*sa)))
+		inject_calls(l->inject, v, m);
+}
+
+/*
+ * Close signals again where a thread still has the mask that we opened, or has
+ * it from such a thread; one that changed its mask since has what it wants.
+ */
+static void restore_masks(struct leave *l)
+{
+	uint32_t k, n = l->ctl->nr_masks;
+	size_t i;
+
+	for (i = 0; i < inject_nr_threads(l->inject); i++)
+		for (k = 0; k < n && k < UKP_NR_MASKS; k++)
+			if (inject_thread_at(l->inject, i)->sigblk ==
+			    (l->ctl->mask[k] & ~UKP_SIGNALS_OPEN))
+				inject_set_mask(l->inject, i, l->ctl->mask[k]);
+}
+
+void leave_signals(struct leave *l)
+{
+	close_handlers(l);
+	restore_signals(l);
+	restore_masks(l);
+}
