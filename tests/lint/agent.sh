@@ -42,7 +42,8 @@ calls=$(grep -cE '\bsyscall\b' <<<"$asm")
 
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
-objs=$(find "$o/obj/engine" "$o/obj/agent/in" -name '*.o')
+# By sources, as the build has it: an object may be left of one that is gone.
+objs=$(find src/engine src/agent/in -name '*.[cS]' | sed "s|^src/\(.*\)|$o/obj/\1.o|")
 sed 's/\. = 0;/. = 0x12345000;/' src/agent/agent.lds >"$tmp/other.lds"
 # shellcheck disable=SC2086
 if ld -static --build-id=none -T "$tmp/other.lds" -o "$tmp/other.elf" $objs 2>"$tmp/err" &&
