@@ -38,6 +38,7 @@
 #define LEAVE_TRIES 10
 #define ATTACH_TRIES 4
 #define LEAVE_REST_US 200000
+#define SETTLE_MS 20
 
 static char socket_path[108], lock_path[108];
 
@@ -295,6 +296,8 @@ static int patience(const struct broker *b, bool had)
 
 	if (b->optimize_at && !b->launched)
 		ms = b->optimize_at > now ? (int)(b->optimize_at - now) : 0;
+	if (b->owes && (ms < 0 || ms > SETTLE_MS))
+		ms = SETTLE_MS;
 	return budget >= 0 && (ms < 0 || budget < ms) ? budget : ms;
 }
 
@@ -310,12 +313,17 @@ static int serve_all(struct broker *b, int sig_fd)
 	while (!left) {
 		if (had && !b->clients)
 			return leave_all(b, &err);
+		/*
+		 * One that was long in ending, as with a core to be written, is ours to
+		 * reap: before that its parent waits for it in vain.
+		 */
+		b->owes = inject_settle(b->target->inject);
 		n = fill_poll(b, pfd, who, sig_fd);
 		/* A broker that nobody calls does not stay. */
 		ready = poll(pfd, n, patience(b, had));
 		if (ready < 0)
 			continue;
-		if (!ready && !had)
+		if (!ready && !had && !b->owes)
 			return leave_all(b, &err);
 		if (!b->launched && budget_look(b->target))
 			optimize_later(b, OPTIMIZE_MS);

@@ -20,6 +20,7 @@ struct broker {
 	uint64_t program; /* proto_program() at the attach */
 	unsigned int optimize_tries;
 	uint64_t optimize_at; /* ms of CLOCK_MONOTONIC; 0: nothing to do */
+	bool owes;            /* threads are left that were to be let go, or reaped */
 	int listen_fd;
 	int pidfd;
 };
