@@ -325,6 +325,17 @@ static int fill_stubs(struct target *t)
 	return n == AREA_STUB_CHUNK ? 0 : -ENOMEM;
 }
 
+int target_stubs(struct target *t, struct err *err)
+{
+	if (t->has_stubs)
+		return 0;
+	if (fill_stubs(t))
+		return err_set(err, -ENOMEM, "no memory for the return stubs of process %d",
+		               t->pid);
+	t->has_stubs = true;
+	return 0;
+}
+
 /* A place that was unmapped since we do without. */
 static void ready_internal(struct target *t)
 {
@@ -343,9 +354,6 @@ int target_fill(struct target *t, struct err *err)
 		ret = fill_priv(t);
 	if (ret)
 		return err_set(err, ret, "cannot write to process %d: %s", t->pid, strerror(-ret));
-	if (fill_stubs(t))
-		return err_set(err, -ENOMEM, "no memory for the return stubs of process %d",
-		               t->pid);
 	ready_internal(t);
 	return 0;
 }

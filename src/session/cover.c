@@ -227,12 +227,6 @@ static uint32_t reads(const struct probe *p)
 	}
 }
 
-/* Does it wait for a return?  Then its place is a function's entry, and nothing is before that. */
-static bool follows(const struct probe *p)
-{
-	return p->kind == PROBE_RETURN || p->kind == PROBE_LATENCY || p->kind == PROBE_COUNT_RETURN;
-}
-
 bool cover_form(struct target *t, struct draft *f)
 {
 	const struct probe *p;
@@ -246,7 +240,7 @@ bool cover_form(struct target *t, struct draft *f)
 			continue;
 		for (p = f->site[i]->probes; p; p = p->next) {
 			f->saves |= reads(p);
-			f->call |= i == 0 && follows(p);
+			f->call |= i == 0 && probe_follows(p);
 			f->flow |= p->kind == PROBE_INTERNAL;
 			/* That form looks no further than whether it is in a child. */
 			if (p->kind != PROBE_COUNT || p->chan->follow || !p->enabled || p->next ||

@@ -195,6 +195,11 @@ int probe_land(struct probe *p, struct err *err)
 	return ret ? ret : probe_plant(t, p, err);
 }
 
+bool probe_follows(const struct probe *p)
+{
+	return p->kind == PROBE_RETURN || p->kind == PROBE_LATENCY || p->kind == PROBE_COUNT_RETURN;
+}
+
 static int fill_probe(struct chan *c, struct probe *p, const char *text, enum add_what what,
                       struct err *err)
 {
@@ -210,7 +215,9 @@ static int fill_probe(struct chan *c, struct probe *p, const char *text, enum ad
 	if (ret)
 		return ret;
 	p->kind = kind_of(p->def, what);
-	ret = find_places(c, p, err);
+	ret = probe_follows(p) ? target_stubs(t, err) : 0;
+	if (!ret)
+		ret = find_places(c, p, err);
 	if (!ret)
 		ret = compile(t, p, err);
 	if (!ret && name_probe(t, p))

@@ -194,6 +194,7 @@ struct target {
 	struct ukp_ctl own;
 	uint32_t table_mask;
 	int ctl_fd;           /* the file of all that an attach brings */
+	bool has_stubs;       /* in it, for calls that are followed */
 	unsigned char *image; /* of the agent, until it is there */
 	size_t image_len;
 
@@ -267,6 +268,9 @@ void target_mapped(struct target *t, struct ukp_mapping *at, uint64_t addr, uint
 int target_memfd(struct target *t, const char *name, uint64_t size, long *remote, struct err *err);
 unsigned int target_memfd_flags(void);
 int target_memfd_open(struct target *t, long remote, uint64_t size, struct err *err);
+
+/* The stubs that calls return to: 2 MiB, so before the first probe that follows calls. */
+int target_stubs(struct target *t, struct err *err);
 
 /* Where the table of records by frame is, with its head as it was laid out. */
 uint64_t target_frames(const struct target *t, struct ukp_frames *head);
@@ -412,6 +416,8 @@ const char *jump_only_refusal(const struct target *t, const struct lang_def *def
 int jump_only_land(struct chan *c, struct err *err);
 /* The context that p's action gets, in the control area; 0: full. */
 uint32_t probe_context(struct target *t, struct probe *p);
+/* Does it wait for a return?  Then its place is a function's entry. */
+bool probe_follows(const struct probe *p);
 /* What the control area has of p and its members alone. */
 void probe_blocks(const struct probe *p, struct heap_blocks *b);
 /* Plan a probe for ourselves at a function, if it is there; target_bring() plants it. */
