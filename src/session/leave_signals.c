@@ -51,16 +51,18 @@ static unsigned int ignored_last(struct inject_call *v, struct ukp_sigaction *sa
 	return 1;
 }
 
-static void restore_signals(struct leave *l)
+/*
+ * What is in force for the signals of a set (bit n-1: signal n), by way of memory in the
+ * target: how many they are.  0: none, or it can't be asked.
+ */
+static unsigned int ask(struct leave *l, uint64_t set, uint64_t at, int *sig, struct inject_call *v,
+                        struct ukp_sigaction *sa)
 {
-	struct inject_call v[UKP_NR_SIGNALS];
-	struct ukp_sigaction sa[UKP_NR_SIGNALS];
-	uint64_t at = l->ctl->taken ? inject_scratch(l->inject, sizeof(sa)) : 0;
-	int sig[UKP_NR_SIGNALS], s;
-	unsigned int n = 0, alone;
+	unsigned int n = 0;
+	int s;
 
 	for (s = 1; s < UKP_NR_SIGNALS && at; s++) {
-		if (!(UKP_SIGNALS & l->ctl->taken & 1ull << (s - 1)))
+		if (!(set & 1ull << (s - 1)))
 			continue;
 		v[n] = (struct inject_call){ SYS_rt_sigaction,
 			                     { s, 0, at + n * sizeof(*sa), 8 },
@@ -68,6 +70,20 @@ static void restore_signals(struct leave *l)
 		sig[n++] = s;
 	}
 	if (!n || inject_calls(l->inject, v, n) || inject_read(l->inject, at, sa, n * sizeof(*sa)))
+		return 0;
+	return n;
+}
+
+static void restore_signals(struct leave *l)
+{
+	struct inject_call v[UKP_NR_SIGNALS];
+	struct ukp_sigaction sa[UKP_NR_SIGNALS];
+	uint64_t at = l->ctl->taken ? inject_scratch(l->inject, sizeof(sa)) : 0;
+	int sig[UKP_NR_SIGNALS];
+	unsigned int n, alone;
+
+	n = ask(l, UKP_SIGNALS & l->ctl->taken, at, sig, v, sa);
+	if (!n)
 		return;
 	n = old_actions(l, sig, sa, n, v, at);
 	alone = ignored_last(v, sa, n);
@@ -86,8 +102,8 @@ static void close_handlers(struct leave *l)
 {
 	struct ukp_sigaction old[UKP_NR_SIGNALS], sa[UKP_NR_SIGNALS];
 	struct inject_call v[UKP_NR_SIGNALS];
-	int sig[UKP_NR_SIGNALS], s;
-	unsigned int i, n = 0, m = 0;
+	int sig[UKP_NR_SIGNALS];
+	unsigned int i, n, m = 0;
 	uint64_t opened, at;
 
 	if (inject_read(l->inject, l->ctl->priv + offsetof(struct ukp_priv, opened), &opened, 8) ||
@@ -95,16 +111,7 @@ static void close_handlers(struct leave *l)
 	    inject_read(l->inject, l->ctl->priv + offsetof(struct ukp_priv, old), old, sizeof(old)))
 		return;
 	at = inject_scratch(l->inject, sizeof(sa));
-	for (s = 1; s < UKP_NR_SIGNALS && at; s++) {
-		if (!(opened & ~UKP_SIGNALS & 1ull << (s - 1)))
-			continue;
-		v[n] = (struct inject_call){ SYS_rt_sigaction,
-			                     { s, 0, at + n * sizeof(*sa), 8 },
-			                     -1 };
-		sig[n++] = s;
-	}
-	if (!n || inject_calls(l->inject, v, n) || inject_read(l->inject, at, sa, n * sizeof(*sa)))
-		return;
+	n = ask(l, opened & ~UKP_SIGNALS, at, sig, v, sa);
 	for (i = 0; i < n; i++) {
 		if (v[i].ret || !ukp_is_opened(&sa[i], &old[sig[i]]))
 			continue;
