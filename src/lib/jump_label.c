@@ -394,6 +394,21 @@ bool label_dec_not_one(struct static_key *key)
 	return true;
 }
 
+/* Under the lock: false: others count as well, one less by now. */
+static bool dec_to_zero(struct static_key *key)
+{
+	int one;
+
+	/* Between the two looks others may count up, who need no lock for that. */
+	while (!label_dec_not_one(key)) {
+		one = 1;
+		if (__atomic_compare_exchange_n(&key->enabled, &one, 0, false, __ATOMIC_ACQ_REL,
+		                                __ATOMIC_ACQUIRE))
+			return true;
+	}
+	return false;
+}
+
 int static_key_slow_dec(struct static_key *key)
 {
 	struct err *err = lib_err();
@@ -406,8 +421,7 @@ int static_key_slow_dec(struct static_key *key)
 		return ret;
 	if (load(key) <= 0)
 		ret = err_set(err, -EINVAL, "the key is off");
-	else if (!label_dec_not_one(key)) {
-		store(key, 0);
+	else if (dec_to_zero(key)) {
 		ret = update(key, false, err);
 		if (ret)
 			store(key, 1);
