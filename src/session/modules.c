@@ -228,6 +228,13 @@ static struct module_set *add(struct modules *m, const struct sym_module *mod)
 	return s;
 }
 
+static struct module_set *find_or_add(struct modules *m, const struct sym_module *mod)
+{
+	struct module_set *s = find(m, mod);
+
+	return s ? s : add(m, mod);
+}
+
 /* The place that a set for addr was made or asked for; nr_near: none was. */
 static size_t near_of(const struct module_set *s, uint64_t addr)
 {
@@ -255,14 +262,12 @@ static void wake(struct modules *m, struct module_set *s, struct sym_module *mod
 bool modules_want(struct modules *m, struct sym_module *mod, uint64_t addr)
 {
 	struct module_set *s;
-	bool whole = true;
+	bool whole;
 
 	if (!mod)
 		return false;
 	pthread_mutex_lock(&m->lock);
-	s = find(m, mod);
-	if (!s)
-		s = add(m, mod);
+	s = find_or_add(m, mod);
 	if (s && !s->want && near_of(s, addr - s->bias) == s->nr_near) {
 		if (s->nr_near < NEAR_MAX)
 			s->near[s->nr_near++].addr = addr - s->bias;
@@ -282,9 +287,7 @@ void modules_want_exits(struct modules *m, struct sym_module *mod)
 	if (!mod)
 		return;
 	pthread_mutex_lock(&m->lock);
-	s = find(m, mod);
-	if (!s)
-		s = add(m, mod);
+	s = find_or_add(m, mod);
 	if (s && !s->want_exits) {
 		s->want = s->want_exits = true;
 		wake(m, s, mod);
