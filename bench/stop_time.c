@@ -5,11 +5,13 @@
  * calling the probed functions and the rest asleep or all of them calling.
  * From the first interrupt to the last detach, as the tracer sees it; of
  * several holds in one step, the longest.
- * And the wall time of all that through the session API, broker included.
+ * And the wall time of all that through the session API, broker included; and how
+ * long the machine itself takes from one CPU to the other and back.
  */
 #include "bench.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
@@ -23,6 +25,7 @@
 
 #define ROUNDS 21
 #define NR_PROBES 20
+#define FLOOR_ROUNDS 2000
 
 __asm__(".text\n"
         ".macro victim n\n"
@@ -181,6 +184,57 @@ static void wall_time(void)
 	waitpid(pid, NULL, 0);
 }
 
+/* A real-time thread on one CPU asks one on another: no stop is faster than this. */
+static void go_first_on(int cpu)
+{
+	struct sched_param param = { .sched_priority = 1 };
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
+	pthread_setschedparam(pthread_self(), SCHED_FIFO, &param);
+}
+
+static int asked[2], answered[2];
+
+static void *answer(void *arg)
+{
+	char c;
+
+	go_first_on(1);
+	while (read(asked[0], &c, 1) == 1 && write(answered[1], &c, 1) == 1)
+		;
+	return arg;
+}
+
+/* The last thing: the process stays real-time. */
+static void floor_of_the_machine(void)
+{
+	const struct timespec pause = { 0, 500000 };
+	static double us[FLOOR_ROUNDS];
+	pthread_t th;
+	char c = 0;
+	int i;
+
+	if (pipe(asked) || pipe(answered) || pthread_create(&th, NULL, answer, NULL))
+		die("no pipe or thread");
+	go_first_on(0);
+	for (i = 0; i < FLOOR_ROUNDS; i++) {
+		double at;
+
+		nanosleep(&pause, NULL);
+		at = now_ms();
+		if (write(asked[1], &c, 1) != 1 || read(answered[0], &c, 1) != 1)
+			die("no answer");
+		us[i] = (now_ms() - at) * 1000;
+	}
+	printf("floor: a thread on another CPU answers after %.0f, %.0f, %.0f us "
+	       "(least, median, worst of %d)\n",
+	       least(us, FLOOR_ROUNDS), median(us, FLOOR_ROUNDS), worst(us, FLOOR_ROUNDS),
+	       FLOOR_ROUNDS);
+}
+
 int main(void)
 {
 	static const int threads[] = { 1, 4, 50, 100 };
@@ -197,5 +251,6 @@ int main(void)
 		measure(threads[i], idle, "one busy");
 	measure(4, busy, "all busy");
 	wall_time();
+	floor_of_the_machine();
 	return 0;
 }

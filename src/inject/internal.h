@@ -87,8 +87,8 @@ struct inject {
 	unsigned int waits; /* nested wait_start(): SIGCHLD is blocked */
 	sigset_t mask;      /* the caller's own */
 	bool owed;
-	int nice; /* the caller's own, while it hurries */
-	bool hurries;
+	enum { PACE_OWN, PACE_NICE, PACE_REAL_TIME } pace;
+	int policy, nice; /* the caller's own, while its pace is another */
 	int64_t stopped_at, stopped_for, longest; /* us */
 	struct gadgets gadget;
 	uint64_t runner;  /* 0: none */
@@ -142,6 +142,10 @@ int thread_add(struct inject *t, pid_t tid);       /* already seized */
 int seize_rest(struct inject *t, struct err *err); /* all who aren't in the list yet */
 void seize_reap(struct inject *t);
 size_t seize_count(const struct inject *t); /* stopped threads: the first in the list */
+
+/* hurry.c */
+void hurry(struct inject *t); /* the calling thread, until relax() */
+void relax(struct inject *t);
 
 /* back.c */
 void back_update(struct inject *t);       /* the thread is to go on elsewhere, or otherwise */

@@ -19,14 +19,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #define STOP_WAIT 1000000  /* us */
 #define BUSY_WAIT 10000000 /* us more for who only waits for a CPU */
 #define ROUNDS 10          /* of looking for new threads, at least */
-#define FIRST (-20)        /* nice */
 
 #ifndef PTRACE_GETSIGMASK
 #define PTRACE_GETSIGMASK 0x420a
@@ -346,25 +344,6 @@ void seize_reap(struct inject *t)
 	}
 	wait_finish(t);
 	forget_gone(t);
-}
-
-/*
- * A tracer that waits for its turn on a busy machine makes the whole target
- * wait.  Where it may, it goes first for as long as it holds; without the right
- * to, nothing changes.
- */
-static void hurry(struct inject *t)
-{
-	errno = 0;
-	t->nice = getpriority(PRIO_PROCESS, 0);
-	t->hurries = !errno && !setpriority(PRIO_PROCESS, 0, FIRST);
-}
-
-static void relax(struct inject *t)
-{
-	if (t->hurries)
-		setpriority(PRIO_PROCESS, 0, t->nice);
-	t->hurries = false;
 }
 
 static void let_go(struct inject *t)

@@ -3,9 +3,12 @@
 #include "help.h"
 #include "inject/internal.h"
 
+#include <linux/capability.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 
 struct shared {
@@ -97,6 +100,67 @@ static void every_thread_stands_still_until_released(void **state)
 	assert_true(total(job.s) > before);
 	inject_close(t);
 	child_kill(pid);
+}
+
+/* The right to go first, which this process may lack anyway. */
+static void let_go_first(bool may)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct cap[2];
+
+	assert_int_equal(syscall(SYS_capget, &head, cap), 0);
+	cap[0].effective &= ~(1u << CAP_SYS_NICE);
+	if (may)
+		cap[0].effective |= cap[0].permitted & (1u << CAP_SYS_NICE);
+	assert_int_equal(syscall(SYS_capset, &head, cap), 0);
+}
+
+static bool may_go_first(void)
+{
+	struct sched_param param = { .sched_priority = 1 }, own = { 0 };
+
+	if (sched_setscheduler(0, SCHED_FIFO, &param))
+		return false;
+	assert_int_equal(sched_setscheduler(0, SCHED_OTHER, &own), 0);
+	return true;
+}
+
+static void hold_as(struct inject *t, int policy, int expected)
+{
+	struct sched_param own = { 0 };
+	int nice;
+
+	assert_int_equal(sched_setscheduler(0, policy, &own), 0);
+	nice = getpriority(PRIO_PROCESS, 0);
+	assert_int_equal(inject_seize(t, NULL), 0);
+	assert_int_equal(sched_getscheduler(0), expected);
+	inject_release(t);
+	assert_int_equal(sched_getscheduler(0), policy);
+	assert_int_equal(getpriority(PRIO_PROCESS, 0), nice);
+}
+
+static void who_holds_goes_first_and_is_what_it_was_afterwards(void **state)
+{
+	struct job job = { shared_page(), 2, true };
+	pid_t pid = child(run_threads, &job);
+	struct inject *t;
+	int rights;
+
+	await_word(&job.s->ready, 2);
+	t = opened(pid);
+	for (rights = 1; rights >= 0; rights--) {
+		bool may;
+
+		let_go_first(rights);
+		may = may_go_first();
+		hold_as(t, SCHED_OTHER, may ? SCHED_FIFO : SCHED_OTHER);
+		hold_as(t, SCHED_BATCH, may ? SCHED_FIFO : SCHED_BATCH);
+		hold_as(t, SCHED_OTHER, may ? SCHED_FIFO : SCHED_OTHER);
+	}
+	let_go_first(true);
+	inject_close(t);
+	child_kill(pid);
+	(void)state;
 }
 
 static void *churn_once(void *arg)
@@ -634,6 +698,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_thread_stands_still_until_released),
+		cmocka_unit_test(who_holds_goes_first_and_is_what_it_was_afterwards),
 		cmocka_unit_test(threads_born_and_dying_meanwhile_are_caught),
 		cmocka_unit_test(breathing_lets_all_run_and_finds_new_threads),
 		cmocka_unit_test(a_stopped_process_stays_stopped),
