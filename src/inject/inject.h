@@ -77,6 +77,12 @@ struct inject_thread *inject_thread_at(struct inject *t, size_t i);
 int inject_set_regs(struct inject *t, size_t i, const struct user_regs_struct *regs);
 /* Change a thread's signal mask, bit n-1 for signal n. */
 int inject_set_mask(struct inject *t, size_t i, uint64_t mask);
+/*
+ * Let one thread run on by itself, all others standing, until it meets a breakpoint or
+ * makes a call, for a millisecond at most: it is held again there, before it has done
+ * either.  It must wait for nobody; signals that are sent wait.  -ESRCH: it has died.
+ */
+int inject_run_on(struct inject *t, size_t i);
 /* Waits this signal to be delivered to the thread, sent to it alone with this si_code? */
 bool inject_pending(const struct inject *t, size_t i, int sig, int code);
 /*

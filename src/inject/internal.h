@@ -88,7 +88,7 @@ struct inject {
 	sigset_t mask;      /* the caller's own */
 	bool owed;
 	enum { PACE_OWN, PACE_NICE, PACE_REAL_TIME } pace;
-	int policy, nice; /* the caller's own, while its pace is another */
+	int policy, nice;                         /* the caller's own, while its pace is another */
 	int64_t stopped_at, stopped_for, longest; /* us */
 	struct gadgets gadget;
 	uint64_t runner;  /* 0: none */
@@ -140,6 +140,9 @@ bool wait_dead(const struct inject *t, pid_t tid);
 int seize_rights(struct inject *t, pid_t tid, int error, struct err *err);
 int thread_add(struct inject *t, pid_t tid);       /* already seized */
 int seize_rest(struct inject *t, struct err *err); /* all who aren't in the list yet */
+/* One of the held was let run and has been interrupted: until it stands, and is read. */
+int seize_again(struct inject *t, struct thread *th);
+bool seize_read(struct inject *t, struct thread *th); /* anew; false: it was killed */
 void seize_reap(struct inject *t);
 size_t seize_count(const struct inject *t); /* stopped threads: the first in the list */
 

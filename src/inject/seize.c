@@ -246,7 +246,7 @@ static pid_t read_ns_tid(struct inject *t, pid_t tid)
 }
 
 /* Registers and mask of a stopped thread; false: it was killed or moved by an exec. */
-static bool read_thread(struct inject *t, struct thread *th)
+bool seize_read(struct inject *t, struct thread *th)
 {
 	struct inject_thread *pub = &th->pub;
 
@@ -276,13 +276,29 @@ static size_t read_threads(struct inject *t)
 	for (i = 0; i < t->nr; i++) {
 		struct thread *th = &t->threads[i];
 
-		if (th->state != THREAD_STOPPED || th->known || read_thread(t, th))
+		if (th->state != THREAD_STOPPED || th->known || seize_read(t, th))
 			continue;
 		th->state = THREAD_RUNNING;
 		ptrace(PTRACE_INTERRUPT, th->pub.tid, 0, 0);
 		lost++;
 	}
 	return lost;
+}
+
+int seize_again(struct inject *t, struct thread *th)
+{
+	struct err ignored = ERR_INIT;
+
+	th->state = THREAD_RUNNING;
+	th->known = false;
+	while (th->state == THREAD_RUNNING) {
+		int ret = collect(t, clock_us() + STOP_WAIT, &ignored);
+
+		if (ret)
+			return ret;
+		read_threads(t);
+	}
+	return th->state == THREAD_STOPPED ? 0 : -ESRCH;
 }
 
 struct awakening {

@@ -13,6 +13,7 @@
 #define REST_US 1000
 #define REST_MAX 32000
 #define TRIES 12
+#define RUN_MAX 16 /* threads in one stop */
 
 void grace_start(struct grace *g)
 {
@@ -47,16 +48,31 @@ static void begin(struct target *t, struct grace *g)
 		g->tid[g->nr++] = inject_thread_at(t->inject, i)->tid;
 }
 
+/*
+ * A thread that runs from breakpoint to breakpoint is inside whenever it is looked at:
+ * it is let run to the next one, and stands outside then.
+ */
+static bool comes_out(struct target *t, struct leave *l, size_t i, unsigned int *n)
+{
+	if (!leave_inside(l, i))
+		return true;
+	if (*n >= RUN_MAX || !leave_in_trap(t, i))
+		return false;
+	++*n;
+	return !inject_run_on(t->inject, i) && !leave_inside(l, i);
+}
+
 bool grace_over(struct target *t, struct grace *g)
 {
 	struct leave l = leave_looking(t);
 	size_t i, at, hint = 0, left = 0;
+	unsigned int nr_run = 0;
 
 	if (!g->begun)
 		begin(t, g);
 	for (i = 0; i < g->nr; i++) {
 		at = find(t, g->tid[i], &hint);
-		if (at < inject_nr_threads(t->inject) && leave_inside(&l, at))
+		if (at < inject_nr_threads(t->inject) && !comes_out(t, &l, at, &nr_run))
 			g->tid[left++] = g->tid[i];
 	}
 	g->nr = left;

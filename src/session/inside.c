@@ -14,6 +14,7 @@
 #include "session/optimize.h"
 
 #define STACK_SCAN (1u << 20)
+#define TRAP_SCAN (4u << 10) /* of a handler's own frames */
 
 /* The sites from *i on; bounds first, for the area may hold anything. */
 const struct ukp_site *leave_next_site(struct leave *l, uint32_t *i)
@@ -290,6 +291,40 @@ bool leave_busy(struct leave *l)
 	return l->stuck;
 }
 
+static bool is_trap(const uint64_t *w, size_t i, size_t n)
+{
+	return i + FRAME_CODE < n && (uint32_t)w[i + FRAME_SIGNO] == UKP_SIGTRAP &&
+	       (uint32_t)w[i + FRAME_CODE] == UKP_SI_KERNEL;
+}
+
+/*
+ * A breakpoint of ours that is being handled: the engine says where that goes
+ * on, and since jumps are on their way that is beyond their windows.
+ */
+static bool is_our_trap(const struct target *t, const uint64_t *w, size_t i, size_t n)
+{
+	return i >= -FRAME_RESTORER &&
+	       w[i + FRAME_RESTORER] == t->own.text + agent_offset(AGENT_RESTORER) &&
+	       is_trap(w, i, n);
+}
+
+/* Does the thread run the handler of a breakpoint of ours, which ends by itself? */
+bool leave_in_trap(struct target *t, size_t i)
+{
+	const struct user_regs_struct *regs = &inject_thread_at(t->inject, i)->regs;
+	struct leave l = leave_looking(t);
+	const uint64_t sp = regs->rsp & ~7ull;
+	uint64_t w[TRAP_SCAN / 8];
+	size_t k;
+
+	if (!in_agent(&l, regs->rip) || inject_read(t->inject, sp, w, sizeof(w)))
+		return false;
+	for (k = 0; k < TRAP_SCAN / 8; k++)
+		if (is_our_trap(t, w, k, TRAP_SCAN / 8) && is_frame(w, k, TRAP_SCAN / 8, sp))
+			return true;
+	return false;
+}
+
 struct contexts {
 	uint64_t *ip;
 	size_t n, max;
@@ -330,23 +365,6 @@ static int add_paths(struct target *t, struct contexts *c, uint64_t ip)
 		if (ip - t->sites[i]->plan.slot < UKP_SLOT_SIZE)
 			ret = add_context(c, t->sites[i]->addr + t->sites[i]->plan.len);
 	return ret;
-}
-
-static bool is_trap(const uint64_t *w, size_t i, size_t n)
-{
-	return i + FRAME_CODE < n && (uint32_t)w[i + FRAME_SIGNO] == UKP_SIGTRAP &&
-	       (uint32_t)w[i + FRAME_CODE] == UKP_SI_KERNEL;
-}
-
-/*
- * A breakpoint of ours that is being handled: the engine says where that goes
- * on, and since jumps are on their way that is beyond their windows.
- */
-static bool is_our_trap(const struct target *t, const uint64_t *w, size_t i, size_t n)
-{
-	return i >= -FRAME_RESTORER &&
-	       w[i + FRAME_RESTORER] == t->own.text + agent_offset(AGENT_RESTORER) &&
-	       is_trap(w, i, n);
 }
 
 /*

@@ -56,6 +56,8 @@ void leave_text(struct leave *l);
 bool leave_busy(struct leave *l);
 /* Is this one?  As above. */
 bool leave_inside(struct leave *l, size_t thread);
+/* Does it run the handler of a breakpoint of ours? */
+bool leave_in_trap(struct target *t, size_t thread);
 /* The engine of a target that runs on, looked at with stay. */
 struct leave leave_looking(struct target *t);
 

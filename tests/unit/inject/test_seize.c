@@ -102,6 +102,62 @@ static void every_thread_stands_still_until_released(void **state)
 	child_kill(pid);
 }
 
+static void on_counted(int sig)
+{
+	(void)sig;
+	shared->signals++;
+}
+
+static int spin_or_call(void *arg)
+{
+	struct job *job = arg;
+
+	shared = job->s;
+	signal(SIGUSR1, on_counted);
+	shared->ready = 1;
+	for (; !shared->stop; shared->count[0]++)
+		if (!job->busy)
+			syscall(SYS_getppid);
+	return 7;
+}
+
+static void one_that_runs_on_by_itself_is_held_again_as_it_was(void **state)
+{
+	int busy;
+
+	for (busy = 0; busy < 2; busy++) {
+		struct job job = { shared_page(), 1, busy };
+		pid_t pid = child(spin_or_call, &job);
+		struct inject *t;
+		uint64_t mask;
+		long before, i;
+
+		await_word(&job.s->ready, 1);
+		t = opened(pid);
+		seized(t);
+		mask = inject_thread_at(t, 0)->sigblk;
+		for (i = 0; i < 20; i++) {
+			/* A signal's handler has its turn when all go on. */
+			if (i == 10)
+				kill(pid, SIGUSR1);
+			before = job.s->count[0];
+			assert_int_equal(inject_run_on(t, 0), 0);
+			if (busy)
+				assert_true(job.s->count[0] > before);
+			before = job.s->count[0];
+			nap_ms(1);
+			assert_int_equal(job.s->count[0], before);
+			assert_int_equal(inject_thread_at(t, 0)->sigblk, mask);
+		}
+		assert_int_equal(job.s->signals, 0);
+		inject_close(t);
+		await_word(&job.s->signals, 1);
+		job.s->stop = 1;
+		assert_int_equal(child_status(pid), 7 << 8);
+	}
+	(void)state;
+}
+
 /* The right to go first, which this process may lack anyway. */
 static void let_go_first(bool may)
 {
@@ -699,6 +755,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_thread_stands_still_until_released),
 		cmocka_unit_test(who_holds_goes_first_and_is_what_it_was_afterwards),
+		cmocka_unit_test(one_that_runs_on_by_itself_is_held_again_as_it_was),
 		cmocka_unit_test(threads_born_and_dying_meanwhile_are_caught),
 		cmocka_unit_test(breathing_lets_all_run_and_finds_new_threads),
 		cmocka_unit_test(a_stopped_process_stays_stopped),
