@@ -346,7 +346,7 @@ int target_prepare(struct target *t, struct err *err)
 	if (!ret)
 		ret = probe_internal(t, "sigaction", AGENT_SIGACTION_HIT, err);
 	/* Libraries change their handlers while they block all signals, as libuv does. */
-	for (p = t->internal; p && optimize_allowed(); p = p->next_mine)
+	for (p = t->internal; p; p = p->next_mine)
 		p->jump_only = "it may be called with all signals blocked";
 	for (i = 0; !ret && i < sizeof(unwinder) / sizeof(*unwinder); i++)
 		ret = probe_internal(t, unwinder[i], AGENT_UNWIND_HIT, err);

@@ -9,6 +9,7 @@
 
 #include "patch/survey.h"
 #include "session/modules.h"
+#include "session/optimize.h"
 
 static const char asked[] = "as asked for";
 static const char counted[] = "the calls that are on their way at a time are limited";
@@ -285,7 +286,7 @@ static const char *never(const struct target *t, const struct probe *p)
 		return asked;
 	if (def->maxactive)
 		return counted;
-	return t->optimizer ? NULL : no_jumps;
+	return optimize_is_on(t) ? NULL : no_jumps;
 }
 
 static const char *decide_firm(struct look *l, struct probe *p, const char *stays)
@@ -344,7 +345,7 @@ static const char *decide_call(struct look *l, struct probe *p, const char *stay
 	struct sym_module *m = module_of(l, p->addr);
 	struct plan_return r;
 
-	if (stays || !l->t->optimizer)
+	if (stays || !optimize_is_on(l->t))
 		return stays ? stays : no_jumps;
 	modules_want_exits(l->t->modules, m);
 	modules_wait_exits(l->t->modules, m);

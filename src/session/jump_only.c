@@ -40,7 +40,7 @@ const char *jump_only_refusal(const struct target *t, const struct lang_def *def
 		return "it may run with all signals blocked, on the way to another program: it can "
 		       "be "
 		       "probed by a jump, but its returns cannot";
-	if (!t->optimizer)
+	if (!optimize_is_on(t))
 		return tally_both(jump_only, "optimization is off");
 	if (jump_only == t->no_traps && lang_reads_memory(def))
 		return "a thread of the process blocks SIGTRAP, and maybe SIGSEGV, where reading "
@@ -154,25 +154,18 @@ static int judge_singles(struct chan *c, struct err *err)
 	return 0;
 }
 
-/* What can't have a jump, we want all the same: as a breakpoint. */
+/*
+ * Our own that can't have a jump we do without: a program that handles SIGTRAP from now
+ * on would miss its own, and one that calls sigaction() with all signals blocked, as
+ * libuv and python do, would die of a breakpoint.
+ */
 static void settle_internal(struct target *t)
 {
-	struct err ignored = ERR_INIT;
 	struct probe *p;
 
-	for (p = t->no_traps ? NULL : t->internal; p; p = p->next_mine) {
-		struct ukp_site *shared;
-		struct site *s = p->site;
-
-		if (!s || !lost(s) || s->jumped || s->probes != p || p->next)
-			continue;
-		s->jump_only = p->jump_only = NULL;
-		s->plan.flags &= (uint8_t)~UKP_SITE_JUMP_ONLY;
-		shared = target_at(t, s->off);
-		shared->flags &= (uint8_t)~UKP_SITE_JUMP_ONLY;
-		s->armed = false;
-		probe_arm(t, p, &ignored);
-	}
+	for (p = t->internal; p; p = p->next_mine)
+		if (p->site && p->jump_only && lost(p->site) && !p->site->jumped)
+			p->enabled = false;
 }
 
 int jump_only_land(struct chan *c, struct err *err)

@@ -30,6 +30,7 @@
 #define NEAR 64
 
 struct optimizer {
+	bool on;     /* for users' probes */
 	bool shared; /* another process runs in the target's memory */
 	struct windows *windows;
 	bool fresh;         /* what is armed has changed since the last kick */
@@ -55,13 +56,12 @@ int optimize_open(struct target *t)
 
 	if (modules_open(&t->modules))
 		return -ENOMEM;
-	if (!optimize_allowed())
-		return 0;
 	o = calloc(1, sizeof(*o));
-	if (!o || windows_open(&o->windows, t->modules)) {
+	if (!o || windows_open(&o->windows, t->modules, !optimize_allowed())) {
 		free(o);
 		return -ENOMEM;
 	}
+	o->on = optimize_allowed();
 	o->fresh = true;
 	t->optimizer = o;
 	return 0;
@@ -81,6 +81,11 @@ void optimize_close(struct target *t)
 		modules_close(t->modules);
 	t->optimizer = NULL;
 	t->modules = NULL;
+}
+
+bool optimize_is_on(const struct target *t)
+{
+	return t->optimizer && t->optimizer->on;
 }
 
 int optimize_fd(const struct target *t)
@@ -106,13 +111,15 @@ void optimize_kick(struct target *t)
 		const struct site *s = t->sites[i];
 
 		/* Neighbours are of one mapping mostly, whose whole set is wanted then. */
-		if (!s->armed || site_is_ours(s) || (m && s->addr - m->start < m->end - m->start))
+		if (!s->armed || site_is_ours(s) || (!t->optimizer->on && !site_has_hook(s)) ||
+		    (m && s->addr - m->start < m->end - m->start))
 			continue;
 		m = sym_map_find(t->sym, s->addr);
 		if (m && !modules_want(t->modules, m->module, s->addr))
 			m = NULL;
 	}
-	exits_want(t);
+	if (t->optimizer->on)
+		exits_want(t);
 }
 
 static bool is_owed(const struct site *s)
@@ -218,7 +225,7 @@ static int more_exits(struct target *t)
 	struct err err = ERR_INIT;
 	int ret;
 
-	if (!exits_wait(t))
+	if (!t->optimizer->on || !exits_wait(t))
 		return 0;
 	ret = off(t, NULL, true, &err);
 	if (ret || t->dead)
@@ -457,7 +464,7 @@ const char *optimize_form(const struct target *t, const struct site *s)
 	         : s->live              ? "its program may rewrite it"
 	         : s->base              ? s->base
 	         : site_is_ours(s)      ? "ukprobes has a probe of its own there"
-	         : !t->optimizer        ? "optimization is off"
+	         : !optimize_is_on(t)   ? "optimization is off"
 	         : t->optimizer->shared ? "another process shares the memory"
 	                                : "the jump is on its way");
 	return text;

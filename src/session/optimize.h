@@ -19,8 +19,13 @@
 bool optimize_allowed(void);
 int optimize_open(struct target *t);
 void optimize_close(struct target *t);
+/*
+ * Do users' probes get jumps?  Our own at sigaction() has one in any case: programs
+ * call that with all signals blocked, where a breakpoint kills.
+ */
+bool optimize_is_on(const struct target *t);
 
-/* Readable when a target set is ready; -1: no optimizer. */
+/* Readable when a target set is ready. */
 int optimize_fd(const struct target *t);
 /* Ask for the target sets of all modules with probes; they may be there already. */
 void optimize_kick(struct target *t);

@@ -19,6 +19,7 @@ struct windows {
 	struct cover cover;
 	struct site **v; /* those that want jumps, by address, since the last reset */
 	size_t n, at;
+	bool hooks_only; /* optimization is off */
 	bool sorted;
 	bool skipped;  /* a module's target set was not there yet */
 	uint64_t upto; /* the end of the last window */
@@ -30,7 +31,7 @@ struct windows {
 	struct spare spare;
 };
 
-int windows_open(struct windows **ret, struct modules *m)
+int windows_open(struct windows **ret, struct modules *m, bool hooks_only)
 {
 	struct windows *ws = calloc(1, sizeof(*ws));
 
@@ -38,6 +39,7 @@ int windows_open(struct windows **ret, struct modules *m)
 	if (!ws)
 		return -ENOMEM;
 	ws->mask = 255;
+	ws->hooks_only = hooks_only;
 	ws->by_addr = calloc(ws->mask + 1, sizeof(*ws->by_addr));
 	ws->cover.windows = ws;
 	if (!ws->by_addr || cover_open(&ws->cover, m)) {
@@ -227,6 +229,16 @@ bool site_is_ours(const struct site *s)
 	return false;
 }
 
+bool site_has_hook(const struct site *s)
+{
+	const struct probe *p;
+
+	for (p = s->probes; p; p = p->next)
+		if (p->kind == PROBE_INTERNAL && p->jump_only)
+			return true;
+	return false;
+}
+
 /* The first of the sorted ones at or behind addr, looked for backward from i. */
 static size_t first_from(const struct windows *ws, size_t i, uint64_t addr)
 {
@@ -238,11 +250,11 @@ static size_t first_from(const struct windows *ws, size_t i, uint64_t addr)
 }
 
 /* Where a site's place is in a draft; WINDOW_SITES: it can't be in it. */
-static unsigned int member(const struct draft *f, const struct site *s)
+static unsigned int member(const struct draft *f, const struct site *s, bool hooks_only)
 {
 	unsigned int k;
 
-	if (site_is_ours(s))
+	if (site_is_ours(s) || (hooks_only && !site_has_hook(s)))
 		return WINDOW_SITES;
 	for (k = 0; k < f->w.nr; k++)
 		if (f->addr + f->w.insn[k].off == s->addr)
@@ -265,7 +277,7 @@ static bool members(const struct windows *ws, size_t near, struct draft *f)
 	f->probes = 0;
 	memset(f->site, 0, sizeof(f->site));
 	for (; i < ws->n && ws->v[i]->addr < end; i++) {
-		k = member(f, ws->v[i]);
+		k = member(f, ws->v[i], ws->hooks_only);
 		if (k == WINDOW_SITES || ws->v[i]->jumped)
 			return false;
 		f->site[k] = ws->v[i];
@@ -286,7 +298,7 @@ static void take_along(struct target *t, struct windows *ws, size_t i, struct dr
 	for (;;) {
 		i = first_from(ws, i, f->addr + f->w.len);
 		if (i == ws->n || ws->v[i]->addr != f->addr + f->w.len || ws->v[i]->jumped ||
-		    site_is_ours(ws->v[i]))
+		    site_is_ours(ws->v[i]) || (ws->hooks_only && !site_has_hook(ws->v[i])))
 			return;
 		longer = *f;
 		if (!cover_extend(&ws->cover, &longer))
@@ -346,6 +358,10 @@ static bool open_site(struct target *t, struct windows *ws, struct site *s)
 		return false;
 	if (site_is_ours(s)) {
 		s->base = "ukprobes has a probe of its own there";
+		return false;
+	}
+	if (ws->hooks_only && !site_has_hook(s)) {
+		s->base = "optimization is off";
 		return false;
 	}
 	if (cover_module(t, &ws->cover, s->addr))

@@ -65,7 +65,7 @@ struct window {
 
 struct windows;
 
-int windows_open(struct windows **ret, struct modules *m);
+int windows_open(struct windows **ret, struct modules *m, bool hooks_only);
 void windows_close(struct windows *ws);
 
 /* Nothing is covered any more, and no reason holds: begin anew with what wants jumps then. */
@@ -101,5 +101,7 @@ const struct window *windows_find(const struct windows *ws, uint64_t pc);
 
 /* A probe of our own is among the site's own, and keeps its breakpoint. */
 bool site_is_ours(const struct site *s);
+/* One of our own that only a jump may be. */
+bool site_has_hook(const struct site *s);
 
 #endif

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 # A program that changes handlers while it blocks all signals lives on under probes,
 # whenever they come and go; what it sets itself, SIGTRAP's among it, stays its own.
+# With optimization off as well: our own probe at sigaction() is never a breakpoint.
 . tests/e2e/lib.sh
 build blocksets plain gcc
 start "$BIN"
@@ -15,8 +16,13 @@ sets()
 	[ "${2:-}" = later ] || await '^wrong'
 }
 for i in $(seq "$N"); do
+	export UKPROBES_OPTIMIZATION=$((i % 3 != 0))
 	sets go later
-	stat_start 2 'p probed' 'p uv__signal_register_handler'
+	if [ $((i % 3)) -ne 0 ]; then
+		stat_start 2 'p probed' 'p uv__signal_register_handler'
+	else
+		stat_start 1 'p probed'
+	fi
 	await '^wrong'
 	eq "$(value wrong)" 0 "round $i: wrong while probes came"
 	sets own
