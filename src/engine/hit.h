@@ -182,6 +182,7 @@ int ukp_latency_return(struct ukp_hit *hit, uint64_t ctx);
 int ukp_count_hit(struct ukp_hit *hit, uint64_t ctx);     /* struct ukp_counter */
 int ukp_count_entry(struct ukp_hit *hit, uint64_t ctx);   /* the same of returns, at entry */
 int ukp_count_return(struct ukp_hit *hit, uint64_t ctx);  /* struct ukp_event: at the return */
+int ukp_sigmask_hit(struct ukp_hit *hit, uint64_t ctx);   /* of its pthread_sigmask() */
 int ukp_sigaction_hit(struct ukp_hit *hit, uint64_t ctx); /* entry of libc's sigaction() */
 int ukp_unwind_hit(struct ukp_hit *hit, uint64_t ctx);    /* entries of the unwinder */
 

@@ -20,6 +20,7 @@
 #include "session/target.h"
 #include "wire/instance.h"
 
+#define HOOK_LEN 20   /* five bytes, and what an instruction in them goes on for */
 #define OPEN_TRIES 20 /* a quarter of a second */
 
 /* What a full set blocks: not SIGKILL, SIGSTOP and libc's own 32 and 33. */
@@ -81,16 +82,15 @@ static bool is_closed(struct target *t)
  * for itself with all signals blocked (jemalloc's, say) get SIGTRAP opened, and
  * what a read in the jump form may raise, while we are here.
  */
-static int open_masks(struct target *t, struct err *err)
+static int open_masks(struct target *t, uint64_t those, struct err *err)
 {
-	uint64_t bit = 1ull << (UKP_SIGTRAP - 1);
 	size_t i;
 	uint32_t k;
 
 	for (i = 0; i < inject_nr_threads(t->inject); i++) {
 		uint64_t mask = inject_thread_at(t->inject, i)->sigblk;
 
-		if (!(mask & bit))
+		if ((mask & those) != those)
 			continue;
 		for (k = 0; k < t->own.nr_masks && t->own.mask[k] != mask; k++)
 			;
@@ -319,6 +319,21 @@ static uint32_t find_tid_offset(struct target *t)
 	return 0;
 }
 
+bool target_has_hook(const struct target *t, uint64_t addr)
+{
+	const struct probe *p;
+
+	for (p = t->internal; p; p = p->next_mine)
+		if (p->jump_only && p->enabled && addr - p->addr < HOOK_LEN)
+			return true;
+	return false;
+}
+
+int target_open_blocked(struct target *t, struct err *err)
+{
+	return t->no_traps ? 0 : open_masks(t, ALL_SIGNALS, err);
+}
+
 /*
  * Symbols are read and functions decoded before the threads stand still: that
  * takes longer than all that is done then.
@@ -345,6 +360,10 @@ int target_prepare(struct target *t, struct err *err)
 	t->own.start_time = proto_start_time(t->pid);
 	if (!ret)
 		ret = probe_internal(t, "sigaction", AGENT_SIGACTION_HIT, err);
+	if (!ret)
+		ret = probe_internal(t, "pthread_sigmask", AGENT_SIGMASK_HIT, err);
+	if (!ret)
+		ret = probe_internal(t, "sigprocmask", AGENT_SIGMASK_HIT, err);
 	/* Libraries change their handlers while they block all signals, as libuv does. */
 	for (p = t->internal; p; p = p->next_mine)
 		p->jump_only = "it may be called with all signals blocked";
@@ -398,7 +417,7 @@ int target_take(struct target *t, struct err *err)
 	if (is_closed(t))
 		keep_traps_out(t);
 	else
-		ret = open_masks(t, err);
+		ret = open_masks(t, 1ull << (UKP_SIGTRAP - 1), err);
 	if (!ret && !t->no_traps && is_hooked(t)) {
 		t->own.flags |= UKP_CTL_OPENS;
 		t->ctl->flags = t->own.flags;

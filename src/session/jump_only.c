@@ -168,6 +168,25 @@ static void settle_internal(struct target *t)
 			p->enabled = false;
 }
 
+int jump_only_land_hooks(struct chan *c, struct err *err)
+{
+	struct target *t = c->target;
+	int ret;
+
+	if (!optimize_owes(t))
+		return 0;
+	optimize_await(t, SETS_MS);
+	land(t);
+	settle_internal(t);
+	ret = target_hold(t, err);
+	if (!ret) {
+		ret = target_open_blocked(t, err);
+		target_release(t);
+	}
+	/* What is planted next is looked at as if nothing had been. */
+	return ret ? ret : optimize_off_for(t, c, err);
+}
+
 int jump_only_land(struct chan *c, struct err *err)
 {
 	const struct probe *p;

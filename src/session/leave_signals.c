@@ -130,16 +130,27 @@ static void close_handlers(struct leave *l)
  * Close signals again where a thread still has the mask that we opened, or has
  * it from such a thread; one that changed its mask since has what it wants.
  */
-static void restore_masks(struct leave *l)
+static void restore_from(struct leave *l, const uint64_t *mask, uint32_t n)
 {
-	uint32_t k, n = l->ctl->nr_masks;
+	uint32_t k;
 	size_t i;
 
 	for (i = 0; i < inject_nr_threads(l->inject); i++)
-		for (k = 0; k < n && k < UKP_NR_MASKS; k++)
-			if (inject_thread_at(l->inject, i)->sigblk ==
-			    (l->ctl->mask[k] & ~UKP_SIGNALS_OPEN))
-				inject_set_mask(l->inject, i, l->ctl->mask[k]);
+		for (k = 0; k < n; k++)
+			if (mask[k] &&
+			    inject_thread_at(l->inject, i)->sigblk == (mask[k] & ~UKP_SIGNALS_OPEN))
+				inject_set_mask(l->inject, i, mask[k]);
+}
+
+static void restore_masks(struct leave *l)
+{
+	uint64_t set[UKP_NR_SET_MASKS];
+
+	restore_from(l, l->ctl->mask,
+	             l->ctl->nr_masks < UKP_NR_MASKS ? l->ctl->nr_masks : UKP_NR_MASKS);
+	if (!inject_read(l->inject, l->ctl->priv + offsetof(struct ukp_priv, mask), set,
+	                 sizeof(set)))
+		restore_from(l, set, UKP_NR_SET_MASKS);
 }
 
 void leave_signals(struct leave *l)

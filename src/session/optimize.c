@@ -309,9 +309,23 @@ static size_t batch(struct window *const *v, size_t n)
 	return i;
 }
 
+static bool is_hook(const struct window *w)
+{
+	unsigned int i;
+
+	for (i = 0; i < WINDOW_SITES; i++)
+		if (w->site[i] && site_has_hook(w->site[i]))
+			return true;
+	return false;
+}
+
 static bool is_near(const struct window *w, const struct probe *p)
 {
-	return p->addr + NEAR >= w->text && p->addr < w->text + w->len + NEAR;
+	/* By these the program lives under our breakpoints: only what is to be in them counts. */
+	if (is_hook(w))
+		return !probe_is_many(p) && p->addr - w->text < w->len;
+	return probe_is_many(p) || p->late ||
+	       (p->addr + NEAR >= w->text && p->addr < w->text + w->len + NEAR);
 }
 
 /* Has c probes there, or will it, when it starts what it has added? */
@@ -325,8 +339,7 @@ static bool concerns(const struct window *w, const struct chan *c)
 			if (p->chan == c)
 				return true;
 	for (p = c->probes; p; p = p->next_mine)
-		if (!p->site && !p->gone && !p->planted &&
-		    (probe_is_many(p) || p->late || is_near(w, p)))
+		if (!p->site && !p->gone && !p->planted && is_near(w, p))
 			return true;
 	return false;
 }

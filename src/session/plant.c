@@ -407,8 +407,11 @@ static void undo(struct chan *c)
 int probe_start(struct chan *c, struct err *err)
 {
 	struct probe *p;
-	int ret = bulk_start(c, err);
+	/* First those of our own that keep the program alive under the others. */
+	int ret = jump_only_land_hooks(c, err);
 
+	if (!ret)
+		ret = bulk_start(c, err);
 	if (!ret)
 		ret = start_singles(c, err);
 	if (!ret)

@@ -262,11 +262,12 @@ int probe_internal(struct target *t, const char *sym, uint32_t agent_fn, struct 
 	struct err ignored = ERR_INIT;
 
 	for (i = 0; i < n && i < 8; i++) {
+		const char *jump_only = NULL;
 		struct probe *p;
 
 		/* Where it can't be probed we do without: the program runs as before. */
 		if (!s[i].func || s[i].ifunc ||
-		    place_check(t->sym, s[i].addr, false, NULL, -1, &ignored))
+		    place_check(t->sym, s[i].addr, false, &jump_only, -1, &ignored))
 			continue;
 		p = calloc(1, sizeof(*p));
 		if (!p)
@@ -275,6 +276,7 @@ int probe_internal(struct target *t, const char *sym, uint32_t agent_fn, struct 
 		p->addr = s[i].addr;
 		p->enabled = true;
 		p->id = agent_fn;
+		p->jump_only = jump_only;
 		p->next_mine = t->internal;
 		t->internal = p;
 	}

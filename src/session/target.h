@@ -297,6 +297,10 @@ struct grace {
 	size_t nr;
 };
 void grace_start(struct grace *g);
+/* Does one of our own that only a jump may be begin at addr, or may its jump lie there? */
+bool target_has_hook(const struct target *t, uint64_t addr);
+/* Threads that have blocked all signals since the attach are opened as those before it. */
+int target_open_blocked(struct target *t, struct err *err);
 bool grace_over(struct target *t, struct grace *g);
 /* Until it is, a moment of running after the other; -EAGAIN: not yet. */
 int grace_settle(struct target *t, struct grace *g, struct err *err);
@@ -409,6 +413,8 @@ static inline const char *jump_only_at(const struct target *t, const char *jump_
 /* Why a definition can't have a place that jump_only speaks of, or NULL; ret: of returns. */
 const char *jump_only_refusal(const struct target *t, const struct lang_def *def, bool ret,
                               const char *jump_only);
+/* The beginning of a start: our own, before anything else is planted. */
+int jump_only_land_hooks(struct chan *c, struct err *err);
 /*
  * The end of a start: waits until what the channel has planted in such places
  * has its jumps, or a reason why not, or too long; judges.

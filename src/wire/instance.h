@@ -68,6 +68,7 @@ struct ukp_instance {
 
 #define UKP_NR_SIGNALS 32
 #define UKP_NR_COPIES 16
+#define UKP_NR_SET_MASKS 16
 #define UKP_NR_BOUND 4096
 
 /* Indices that lead to one return address only; they are free. */
@@ -109,7 +110,10 @@ struct ukp_priv {
 	 */
 	uint64_t opened;
 	uint64_t next_copy;
-	uint64_t copy[UKP_NR_COPIES][19]; /* libc's struct sigaction, for calls under way */
+	uint64_t copy[UKP_NR_COPIES]
+		     [19]; /* libc's struct sigaction or sigset_t, for calls under way */
+	uint64_t mask[UKP_NR_SET_MASKS]; /* that threads set, whose UKP_SIGNALS_OPEN were left out;
+	                                0: none */
 };
 
 #endif

@@ -26,5 +26,6 @@ ukp_engine_ctl_word:
 	.long	ukp_exit_hit - head
 	.long	ukp_detour_entry - head
 	.long	ukp_loader_hit - head
+	.long	ukp_sigmask_hit - head
 
 	.section .note.GNU-stack, "", @progbits

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The entries of libc's pthread_sigmask() and sigprocmask(), probed for ourselves: a
+ * thread that blocks most of the signals, for a while and for good reasons (libuv,
+ * python and many libraries do), doesn't mean those that our breakpoints raise.  These
+ * stay open, or the next breakpoint would end the program.
+ *
+ * The system call is left to the function, which gets a copy of the set: what comes
+ * open may be delivered in it, and a handler may leave it for good.
+ */
+#include "engine/arch.h"
+#include "engine/hit.h"
+#include "engine/signal.h"
+
+#define NEVER_BLOCKED (1ull << 8 | 1ull << 18) /* SIGKILL, SIGSTOP: the kernel leaves them out */
+#define MOST 24 /* signals: whoever blocks fewer of them, and SIGTRAP among these, means it */
+
+enum { NR_rt_sigprocmask = 14 };
+enum { LIBC_SIG_BLOCK, LIBC_SIG_UNBLOCK, LIBC_SIG_SETMASK };
+
+/* Both libcs': the kernel reads the first word. */
+struct libc_sigset {
+	uint64_t word[16];
+};
+
+static struct ukp_priv *priv_of(const struct ukp_ctl *ctl)
+{
+	return (struct ukp_priv *)ctl->priv;
+}
+
+static bool blocks_most(uint64_t set)
+{
+	unsigned int n;
+
+	if (!(set & 1ull << (UKP_SIGTRAP - 1)))
+		return false;
+	for (n = 0; set; n++)
+		set &= set - 1;
+	return n >= MOST;
+}
+
+/* Whoever leaves gives it back to threads that have it still, but for ours. */
+static void remember(struct ukp_priv *priv, uint64_t mask)
+{
+	unsigned int i;
+
+	for (i = 0; i < UKP_NR_SET_MASKS; i++) {
+		uint64_t none = 0;
+
+		if (__atomic_load_n(&priv->mask[i], __ATOMIC_RELAXED) == mask ||
+		    __atomic_compare_exchange_n(&priv->mask[i], &none, mask, false,
+		                                __ATOMIC_RELAXED, __ATOMIC_RELAXED) ||
+		    none == mask)
+			return;
+	}
+}
+
+/* A mask as the program has set it, if it has set this one. */
+static uint64_t as_set(const struct ukp_ctl *ctl, uint64_t now)
+{
+	const struct ukp_priv *priv = priv_of(ctl);
+	unsigned int i;
+
+	for (i = 0; i < UKP_NR_SET_MASKS; i++) {
+		uint64_t mask = __atomic_load_n(&priv->mask[i], __ATOMIC_RELAXED);
+
+		if (mask && (mask & ~UKP_SIGNALS_OPEN) == now)
+			return mask;
+	}
+	return now;
+}
+
+/* Nothing comes open by being asked for, so that may be answered here. */
+static int answer(struct ukp_hit *hit)
+{
+	struct pt_regs *regs = hit->regs;
+	uint64_t now, ret;
+
+	if (!regs->dx || ukp_arch_copy(&ret, (void *)regs->sp, 8) ||
+	    ukp_arch_syscall(NR_rt_sigprocmask, LIBC_SIG_BLOCK, 0, (long)&now, 8))
+		return 0;
+	now = as_set(hit->ctl, now);
+	if (ukp_arch_copy((void *)regs->dx, &now, 8))
+		return 0;
+	regs->ax = 0;
+	regs->ip = ret;
+	regs->sp += 8;
+	return 1;
+}
+
+int ukp_sigmask_hit(struct ukp_hit *hit, uint64_t ctx)
+{
+	struct ukp_priv *priv = priv_of(hit->ctl);
+	struct pt_regs *regs = hit->regs;
+	const int how = (int)regs->di;
+	struct libc_sigset set;
+	uint64_t i;
+
+	if (!(hit->ctl->flags & UKP_CTL_OPENS))
+		return 0;
+	if (!regs->si)
+		return priv->mask[0] ? answer(hit) : 0;
+	if ((how != LIBC_SIG_BLOCK && how != LIBC_SIG_SETMASK) ||
+	    ukp_arch_copy(&set, (void *)regs->si, sizeof(set)) || !blocks_most(set.word[0]))
+		return 0;
+	remember(priv, set.word[0] & ~NEVER_BLOCKED);
+	set.word[0] &= ~UKP_SIGNALS_OPEN;
+	i = __atomic_fetch_add(&priv->next_copy, 1, __ATOMIC_RELAXED) % UKP_NR_COPIES;
+	_Static_assert(sizeof(set) <= sizeof(priv->copy[0]), "there is room");
+	ukp_arch_copy(priv->copy[i], &set, sizeof(set));
+	regs->si = (uint64_t)priv->copy[i];
+	return 0;
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Blocks all signals for a moment, again and again, and calls work(), read() and
+ * write() meanwhile, as libuv does with its lock.  Each line on stdin is so many
+ * rounds; each prints how often something was not as it should be:
+ *
+ *	set	the mask in force, asked for, is not the one that was set
+ *	kept	a signal that was sent meanwhile was not kept until it came open
+ *
+ * "block" leaves all signals blocked in the end, "open" opens them.
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static volatile unsigned long got;
+static int lock[2];
+
+__attribute__((noinline)) unsigned long work(unsigned long n)
+{
+	__asm__ volatile("nopl (%%rax)" : "+r"(n));
+	return n + 1;
+}
+
+static void on_signal(int sig)
+{
+	got += (unsigned long)sig;
+}
+
+static unsigned long wrong_set, wrong_kept, calls;
+
+static void round_of(int (*set_mask)(int, const sigset_t *, sigset_t *))
+{
+	const unsigned long before = got;
+	sigset_t all, old, now;
+	char c = 0;
+
+	sigfillset(&all);
+	set_mask(SIG_BLOCK, &all, &old);
+	if (write(lock[1], &c, 1) != 1 || read(lock[0], &c, 1) != 1)
+		abort();
+	calls = work(calls);
+	raise(SIGUSR1);
+	sigemptyset(&now);
+	set_mask(SIG_BLOCK, NULL, &now);
+	wrong_set += !sigismember(&now, SIGTRAP) || !sigismember(&now, SIGUSR1);
+	wrong_kept += got != before;
+	set_mask(SIG_SETMASK, &old, NULL);
+	wrong_kept += got - before != SIGUSR1;
+	set_mask(SIG_BLOCK, NULL, &now);
+	wrong_set += sigismember(&now, SIGTRAP) || sigismember(&now, SIGUSR1);
+}
+
+int main(void)
+{
+	char line[32];
+	sigset_t all;
+	long n;
+
+	if (pipe(lock))
+		return 1;
+	signal(SIGUSR1, on_signal);
+	sigfillset(&all);
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	puts("ready");
+	while (fgets(line, sizeof(line), stdin)) {
+		if (!strcmp(line, "block\n"))
+			pthread_sigmask(SIG_SETMASK, &all, NULL);
+		if (!strcmp(line, "open\n"))
+			pthread_sigmask(SIG_UNBLOCK, &all, NULL);
+		wrong_set = wrong_kept = calls = 0;
+		for (n = atol(line); n > 0; n -= 2) {
+			round_of(pthread_sigmask);
+			round_of(sigprocmask);
+		}
+		printf("set %lu\nkept %lu\ncalls %lu\ndone\n", wrong_set, wrong_kept, calls);
+	}
+	return 0;
+}
