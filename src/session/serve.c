@@ -332,9 +332,9 @@ int serve_request(struct client *c, const struct proto_request *q, struct proto_
 	int ret = serve(c, q, r, pass_fd);
 	uint64_t now;
 
-	if (r->ret >= 0 || b->target->dead)
+	if (r->ret >= 0)
 		return ret;
-	/* Whatever it was that failed: this is why. */
+	/* Whatever it was that failed: this is why.  0: it has ended, no more. */
 	now = proto_program(b->target->pid);
 	if (now && now != b->program)
 		return refuse(r, -ESRCH, "process %d has executed another program", b->target->pid);
