@@ -55,19 +55,27 @@ static void remember(struct ukp_priv *priv, uint64_t mask)
 	}
 }
 
-/* A mask as the program has set it, if it has set this one. */
-static uint64_t as_set(const struct ukp_ctl *ctl, uint64_t now)
+static uint64_t find(const uint64_t *v, unsigned int n, uint64_t now)
 {
-	const struct ukp_priv *priv = priv_of(ctl);
 	unsigned int i;
 
-	for (i = 0; i < UKP_NR_SET_MASKS; i++) {
-		uint64_t mask = __atomic_load_n(&priv->mask[i], __ATOMIC_RELAXED);
+	for (i = 0; i < n; i++) {
+		uint64_t mask = __atomic_load_n(&v[i], __ATOMIC_RELAXED);
 
 		if (mask && (mask & ~UKP_SIGNALS_OPEN) == now)
 			return mask;
 	}
-	return now;
+	return 0;
+}
+
+/* A mask as the program has set it, if one of these was opened, here or by the attach. */
+static uint64_t as_set(const struct ukp_ctl *ctl, uint64_t now)
+{
+	uint64_t mask = find(priv_of(ctl)->mask, UKP_NR_SET_MASKS, now);
+
+	if (!mask)
+		mask = find(ctl->mask, UKP_NR_MASKS, now);
+	return mask ? mask : now;
 }
 
 /* Nothing comes open by being asked for, so that may be answered here. */
@@ -99,7 +107,7 @@ int ukp_sigmask_hit(struct ukp_hit *hit, uint64_t ctx)
 	if (!(hit->ctl->flags & UKP_CTL_OPENS))
 		return 0;
 	if (!regs->si)
-		return priv->mask[0] ? answer(hit) : 0;
+		return priv->mask[0] || hit->ctl->nr_masks ? answer(hit) : 0;
 	if ((how != LIBC_SIG_BLOCK && how != LIBC_SIG_SETMASK) ||
 	    ukp_arch_copy(&set, (void *)regs->si, sizeof(set)) || !blocks_most(set.word[0]))
 		return 0;
