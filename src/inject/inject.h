@@ -78,11 +78,12 @@ int inject_set_regs(struct inject *t, size_t i, const struct user_regs_struct *r
 /* Change a thread's signal mask, bit n-1 for signal n. */
 int inject_set_mask(struct inject *t, size_t i, uint64_t mask);
 /*
- * Let one thread run on by itself, all others standing, until it meets a breakpoint or
- * makes a call, for a millisecond at most: it is held again there, before it has done
- * either.  It must wait for nobody; signals that are sent wait.  -ESRCH: it has died.
+ * Let one thread run on by itself, all others standing, until it meets a breakpoint,
+ * makes a call or a signal comes, for a millisecond at most, and hold it again.  It must
+ * wait for nobody.  look() is asked before the breakpoint or the call is taken, and at
+ * the end: 1, it has said yes; 0; -ESRCH: the thread has died.
  */
-int inject_run_on(struct inject *t, size_t i);
+int inject_run_on(struct inject *t, size_t i, bool (*look)(void *arg, size_t i), void *arg);
 /* Waits this signal to be delivered to the thread, sent to it alone with this si_code? */
 bool inject_pending(const struct inject *t, size_t i, int sig, int code);
 /*

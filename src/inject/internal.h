@@ -142,7 +142,6 @@ int thread_add(struct inject *t, pid_t tid);       /* already seized */
 int seize_rest(struct inject *t, struct err *err); /* all who aren't in the list yet */
 /* One of the held was let run and has been interrupted: until it stands, and is read. */
 int seize_again(struct inject *t, struct thread *th);
-bool seize_read(struct inject *t, struct thread *th); /* anew; false: it was killed */
 void seize_reap(struct inject *t);
 size_t seize_count(const struct inject *t); /* stopped threads: the first in the list */
 

@@ -246,7 +246,7 @@ static pid_t read_ns_tid(struct inject *t, pid_t tid)
 }
 
 /* Registers and mask of a stopped thread; false: it was killed or moved by an exec. */
-bool seize_read(struct inject *t, struct thread *th)
+static bool read_thread(struct inject *t, struct thread *th)
 {
 	struct inject_thread *pub = &th->pub;
 
@@ -276,7 +276,7 @@ static size_t read_threads(struct inject *t)
 	for (i = 0; i < t->nr; i++) {
 		struct thread *th = &t->threads[i];
 
-		if (th->state != THREAD_STOPPED || th->known || seize_read(t, th))
+		if (th->state != THREAD_STOPPED || th->known || read_thread(t, th))
 			continue;
 		th->state = THREAD_RUNNING;
 		ptrace(PTRACE_INTERRUPT, th->pub.tid, 0, 0);

@@ -48,9 +48,14 @@ static void begin(struct target *t, struct grace *g)
 		g->tid[g->nr++] = inject_thread_at(t->inject, i)->tid;
 }
 
+static bool is_outside(void *l, size_t i)
+{
+	return !leave_inside(l, i);
+}
+
 /*
  * A thread that runs from breakpoint to breakpoint is inside whenever it is looked at:
- * it is let run to the next one, and stands outside then.
+ * it is let run to the next one, and is outside when it meets that.
  */
 static bool comes_out(struct target *t, struct leave *l, size_t i, unsigned int *n)
 {
@@ -59,7 +64,7 @@ static bool comes_out(struct target *t, struct leave *l, size_t i, unsigned int 
 	if (*n >= RUN_MAX || !leave_in_trap(t, i))
 		return false;
 	++*n;
-	return !inject_run_on(t->inject, i) && !leave_inside(l, i);
+	return inject_run_on(t->inject, i, is_outside, l) > 0;
 }
 
 bool grace_over(struct target *t, struct grace *g)

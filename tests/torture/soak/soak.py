@@ -169,9 +169,10 @@ class Target:
         return 0
 
     def keep(self):
+        self.said = tempfile.TemporaryFile()
         self.stay = subprocess.Popen([self.soak.ukprobe, "stat", "-p", str(self.pid), "-o", "/dev/null",
                                       "p " + self.pool[0]], stdin=subprocess.DEVNULL,
-                                     stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                                     stdout=subprocess.DEVNULL, stderr=self.said)
 
     def sample(self):
         """With nobody but the one that stays.  Nobody at all: then nothing is left."""
@@ -210,7 +211,9 @@ class Target:
             self.stay.send_signal(signal.SIGINT)
             self.stay.wait(END_SECONDS)
             if self.stay.returncode:
-                self.bad("the client that stayed ended with %d" % self.stay.returncode)
+                self.said.seek(0)
+                self.bad("the client that stayed ended with %d: %s"
+                         % (self.stay.returncode, self.said.read().decode(errors="replace")[-1000:]))
             self.stay = None
         self.verify()
 
