@@ -5,7 +5,7 @@
  * python and many libraries do), doesn't mean those that our breakpoints raise.  These
  * stay open, or the next breakpoint would end the program.
  *
- * The system call is left to the function, which gets a copy of the set: what comes
+ * The system call is left to the function, which gets another set: what comes
  * open may be delivered in it, and a handler may leave it for good.
  */
 #include "engine/arch.h"
@@ -17,11 +17,6 @@
 
 enum { NR_rt_sigprocmask = 14 };
 enum { LIBC_SIG_BLOCK, LIBC_SIG_UNBLOCK, LIBC_SIG_SETMASK };
-
-/* Both libcs': the kernel reads the first word. */
-struct libc_sigset {
-	uint64_t word[16];
-};
 
 static struct ukp_priv *priv_of(const struct ukp_ctl *ctl)
 {
@@ -39,20 +34,25 @@ static bool blocks_most(uint64_t set)
 	return n >= MOST;
 }
 
-/* Whoever leaves gives it back to threads that have it still, but for ours. */
-static void remember(struct ukp_priv *priv, uint64_t mask)
+/*
+ * Which of the kept ones it is; UKP_NR_SET_MASKS: there are too many others.  They stay:
+ * a thread may be about to use one, and who leaves gives it back to those that have it
+ * still, but for ours.
+ */
+static unsigned int keep(struct ukp_priv *priv, uint64_t mask)
 {
 	unsigned int i;
 
 	for (i = 0; i < UKP_NR_SET_MASKS; i++) {
-		uint64_t none = 0;
+		uint64_t there = __atomic_load_n(&priv->mask[i], __ATOMIC_RELAXED);
 
-		if (__atomic_load_n(&priv->mask[i], __ATOMIC_RELAXED) == mask ||
-		    __atomic_compare_exchange_n(&priv->mask[i], &none, mask, false,
-		                                __ATOMIC_RELAXED, __ATOMIC_RELAXED) ||
-		    none == mask)
-			return;
+		if (!there && __atomic_compare_exchange_n(&priv->mask[i], &there, mask, false,
+		                                          __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+			return i;
+		if (there == mask)
+			return i;
 	}
+	return i;
 }
 
 static uint64_t find(const uint64_t *v, unsigned int n, uint64_t now)
@@ -101,21 +101,22 @@ int ukp_sigmask_hit(struct ukp_hit *hit, uint64_t ctx)
 	struct ukp_priv *priv = priv_of(hit->ctl);
 	struct pt_regs *regs = hit->regs;
 	const int how = (int)regs->di;
-	struct libc_sigset set;
-	uint64_t i;
+	uint64_t mask;
+	unsigned int i;
 
 	if (!(hit->ctl->flags & UKP_CTL_OPENS))
 		return 0;
 	if (!regs->si)
 		return priv->mask[0] || hit->ctl->nr_masks ? answer(hit) : 0;
 	if ((how != LIBC_SIG_BLOCK && how != LIBC_SIG_SETMASK) ||
-	    ukp_arch_copy(&set, (void *)regs->si, sizeof(set)) || !blocks_most(set.word[0]))
+	    ukp_arch_copy(&mask, (void *)regs->si, sizeof(mask)) || !blocks_most(mask))
 		return 0;
-	remember(priv, set.word[0] & ~NEVER_BLOCKED);
-	set.word[0] &= ~UKP_SIGNALS_OPEN;
-	i = __atomic_fetch_add(&priv->next_copy, 1, __ATOMIC_RELAXED) % UKP_NR_COPIES;
-	_Static_assert(sizeof(set) <= sizeof(priv->copy[0]), "there is room");
-	ukp_arch_copy(priv->copy[i], &set, sizeof(set));
-	regs->si = (uint64_t)priv->copy[i];
+	mask &= ~NEVER_BLOCKED;
+	i = keep(priv, mask);
+	if (i == UKP_NR_SET_MASKS)
+		return 0;
+	/* By each that comes, and the same. */
+	__atomic_store_n(&priv->set[i][0], mask & ~UKP_SIGNALS_OPEN, __ATOMIC_RELAXED);
+	regs->si = (uint64_t)priv->set[i];
 	return 0;
 }

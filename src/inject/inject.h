@@ -80,8 +80,9 @@ int inject_set_mask(struct inject *t, size_t i, uint64_t mask);
 /*
  * Let one thread run on by itself, all others standing, until it meets a breakpoint,
  * makes a call or a signal comes, for a millisecond at most, and hold it again.  It must
- * wait for nobody.  look() is asked before the breakpoint or the call is taken, and at
- * the end: 1, it has said yes; 0; -ESRCH: the thread has died.
+ * wait for nobody.  look() is asked before the breakpoint is taken or the call made, or
+ * else at the end: 1, it has said yes; 0; -ESRCH: the thread has died.  A call is made
+ * after the release.
  */
 int inject_run_on(struct inject *t, size_t i, bool (*look)(void *arg, size_t i), void *arg);
 /* Waits this signal to be delivered to the thread, sent to it alone with this si_code? */

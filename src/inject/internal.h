@@ -30,7 +30,8 @@ enum thread_state { THREAD_RUNNING, THREAD_STOPPED, THREAD_DYING, THREAD_GONE };
 struct thread {
 	struct inject_thread pub;
 	enum thread_state state;
-	bool known; /* pub is filled for this stop */
+	bool known;   /* pub is filled for this stop */
+	bool in_call; /* it stands at the entry of a system call, and makes none for us */
 };
 
 /* A piece of the target's stack that is lent to arguments. */

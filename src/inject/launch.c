@@ -197,6 +197,8 @@ static int hold_at_entry(struct inject *t, struct err *err)
 	if (ptrace(PTRACE_INTERRUPT, t->pid, 0, 0) || ptrace(PTRACE_CONT, t->pid, 0, 0))
 		return err_set(err, -ECHILD, "process %d ended at its entry point", t->pid);
 	ret = seize_rest(t, err);
+	/* It has not begun: nobody waits, and what is made in this hold takes its time. */
+	relax(t);
 	if (!ret && sigign & 1ull << (SIGTRAP - 1))
 		ret = ignore_sigtrap(t, err);
 	return ret;

@@ -63,7 +63,7 @@ static bool choose_worker(struct inject *t)
 	for (i = 0; i < n; i++) {
 		struct inject_thread *th = &t->threads[i].pub;
 
-		if (!arch_can_call(&th->regs))
+		if (t->threads[i].in_call || !arch_can_call(&th->regs))
 			continue;
 		if (found == n || th->tid == t->pid)
 			found = i;

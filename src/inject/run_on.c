@@ -10,7 +10,7 @@
  *
  * Not by single steps: see remote.c.  Nothing of it is changed, neither mask nor
  * registers, as we may be killed at any time: each stop is one that it goes on from by
- * itself, with the signal that it is about.
+ * itself, with the signal that it is about or into the call.
  */
 #include "inject/arch.h"
 #include "inject/internal.h"
@@ -64,10 +64,15 @@ int inject_run_on(struct inject *t, size_t i, bool (*look)(void *arg, size_t i),
 	bool seen = false;
 	int ret;
 
-	if (!t->held || t->remote.active || i >= t->nr || th->state != THREAD_STOPPED)
+	if (!t->held || t->remote.active || i >= t->nr_held || th->state != THREAD_STOPPED)
 		return -EINVAL;
 	if (run(t, th->pub.tid, &stop) && !ptrace(PTRACE_GETREGS, th->pub.tid, 0, &th->pub.regs))
 		seen = look(arg, i);
+	/* It makes its call when all go on: one that sleeps would keep them waiting. */
+	if (stop.kind == STOP_SYSCALL) {
+		th->in_call = true;
+		return seen;
+	}
 	ptrace(PTRACE_INTERRUPT, th->pub.tid, 0, 0);
 	if (stop.kind != STOP_NONE)
 		ptrace(PTRACE_CONT, th->pub.tid, 0, (long)stop.sig);

@@ -264,6 +264,7 @@ static bool read_thread(struct inject *t, struct thread *th)
 		pub->syscall_rewound = true;
 	}
 	pub->ns_tid = read_ns_tid(t, pub->tid);
+	th->in_call = false;
 	th->known = true;
 	return true;
 }

@@ -71,7 +71,7 @@ bool grace_over(struct target *t, struct grace *g)
 {
 	struct leave l = leave_looking(t);
 	size_t i, at, hint = 0, left = 0;
-	unsigned int nr_run = 0;
+	unsigned int nr_run = g->runs ? 0 : RUN_MAX;
 
 	if (!g->begun)
 		begin(t, g);

@@ -155,19 +155,9 @@ static int judge_singles(struct chan *c, struct err *err)
 }
 
 /*
- * Our own that can't have a jump we do without: a program that handles SIGTRAP from now
- * on would miss its own, and one that calls sigaction() with all signals blocked, as
- * libuv and python do, would die of a breakpoint.
+ * Our own land before anybody's breakpoint: a program that blocks all signals, as libuv
+ * and python do, would die of one.  One that can have no jump we do without.
  */
-static void settle_internal(struct target *t)
-{
-	struct probe *p;
-
-	for (p = t->internal; p; p = p->next_mine)
-		if (p->site && p->jump_only && lost(p->site) && !p->site->jumped)
-			p->enabled = false;
-}
-
 int jump_only_land_hooks(struct chan *c, struct err *err)
 {
 	struct target *t = c->target;
@@ -177,7 +167,6 @@ int jump_only_land_hooks(struct chan *c, struct err *err)
 		return 0;
 	optimize_await(t, SETS_MS);
 	land(t);
-	settle_internal(t);
 	ret = target_hold(t, err);
 	if (!ret) {
 		ret = target_open_blocked(t, err);
@@ -199,7 +188,6 @@ int jump_only_land(struct chan *c, struct err *err)
 		return 0;
 	optimize_await(c->target, SETS_MS);
 	land(c->target);
-	settle_internal(c->target);
 	ret = judge_many(c, err);
 	return ret ? ret : judge_singles(c, err);
 }

@@ -28,7 +28,7 @@ static int take(uint64_t addr, const char *why, const char *jump_only, void *arg
 	struct probe *m;
 
 	/* These stay while others come; who asks for one by its name gets it. */
-	if (!why && target_has_hook(g->t, addr))
+	if (!why && g->head->def->many && target_has_hook(g->t, addr))
 		why = "ukprobes has a probe of its own there, by which the program lives";
 	jump_only = jump_only_at(g->t, jump_only);
 	if (!why && jump_only)

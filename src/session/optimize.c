@@ -245,8 +245,10 @@ static size_t more_windows(struct target *t)
 		return 0;
 	n = windows_next(t, o->windows, o->v + o->nr);
 	o->nr += n;
-	if (n)
+	if (n) {
 		grace_start(&o->grace);
+		o->grace.runs = true;
+	}
 	if (!n || o->nr_in + o->nr <= o->room_in)
 		return n;
 	return sort_out(t) ? 0 : n;
@@ -322,8 +324,10 @@ static bool is_hook(const struct window *w)
 static bool is_near(const struct window *w, const struct probe *p)
 {
 	/* By these the program lives under our breakpoints: only what is to be in them counts. */
+	if (is_hook(w) && probe_is_many(p))
+		return !p->def->many && p->nr_members && p->member->addr - w->text < w->len;
 	if (is_hook(w))
-		return !probe_is_many(p) && p->addr - w->text < w->len;
+		return p->addr - w->text < w->len;
 	return probe_is_many(p) || p->late ||
 	       (p->addr + NEAR >= w->text && p->addr < w->text + w->len + NEAR);
 }

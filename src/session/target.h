@@ -286,21 +286,22 @@ void *target_at(struct target *t, uint32_t off);
 bool target_shares_memory(const struct target *t);
 /* -EOPNOTSUPP: one that a breakpoint would kill.  Waits a moment for it to go. */
 int target_check_shared(struct target *t, struct err *err);
+/* Does one of our own that only a jump may be begin at addr, or may its jump lie there? */
+bool target_has_hook(const struct target *t, uint64_t addr);
+/* Threads that have blocked all signals since the attach are opened as those before it. */
+int target_open_blocked(struct target *t, struct err *err);
 /*
  * Has each thread been seen outside the engine since grace_start()?  Whatever
  * was published before that, all that are inside now have seen.  So it ends
  * under fire, too, when there is always someone inside.  Only while held.
  */
 struct grace {
+	bool runs; /* who is inside is let run on, in the stop */
 	bool begun;
 	pid_t *tid; /* not seen outside yet */
 	size_t nr;
 };
 void grace_start(struct grace *g);
-/* Does one of our own that only a jump may be begin at addr, or may its jump lie there? */
-bool target_has_hook(const struct target *t, uint64_t addr);
-/* Threads that have blocked all signals since the attach are opened as those before it. */
-int target_open_blocked(struct target *t, struct err *err);
 bool grace_over(struct target *t, struct grace *g);
 /* Until it is, a moment of running after the other; -EAGAIN: not yet. */
 int grace_settle(struct target *t, struct grace *g, struct err *err);

@@ -110,10 +110,10 @@ struct ukp_priv {
 	 */
 	uint64_t opened;
 	uint64_t next_copy;
-	uint64_t copy[UKP_NR_COPIES]
-		     [19]; /* libc's struct sigaction or sigset_t, for calls under way */
-	uint64_t mask[UKP_NR_SET_MASKS]; /* that threads set, whose UKP_SIGNALS_OPEN were left out;
-	                                0: none */
+	uint64_t copy[UKP_NR_COPIES][19]; /* libc's struct sigaction, for calls under way */
+	/* Masks that threads set, with UKP_SIGNALS_OPEN in them, and libc's sigset_t without; 0:
+	 * none. */
+	uint64_t mask[UKP_NR_SET_MASKS], set[UKP_NR_SET_MASKS][16];
 };
 
 #endif

@@ -70,6 +70,7 @@ static int outside(struct target *t)
 	for (i = 0; i < LOOKS; i++) {
 		nap_ms(1);
 		grace_start(&g);
+		g.runs = true;
 		must(target_hold(t, &err), &err);
 		n += grace_over(t, &g);
 		target_release(t);
