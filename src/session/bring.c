@@ -319,19 +319,54 @@ static uint32_t find_tid_offset(struct target *t)
 	return 0;
 }
 
-bool target_has_hook(const struct target *t, uint64_t addr)
+const char *target_has_hook(const struct target *t, uint64_t addr)
 {
 	const struct probe *p;
 
 	for (p = t->internal; p; p = p->next_mine)
 		if (p->jump_only && p->enabled && addr - p->addr < HOOK_LEN)
-			return true;
+			return "ukprobes has a probe of its own there, by which the program "
+			       "lives";
+	return NULL;
+}
+
+/* Has a thread come into a function before our jump did, and may be about to make its call? */
+static bool is_setting(struct target *t)
+{
+	struct sym_symbol s;
+	const struct probe *p;
+	uint64_t off;
+	size_t i;
+
+	for (i = 0; i < inject_nr_threads(t->inject); i++) {
+		const uint64_t pc = inject_thread_at(t->inject, i)->regs.rip;
+
+		if (!sym_resolve(t->sym, pc, &s, &off))
+			continue;
+		for (p = t->internal; p; p = p->next_mine)
+			if (p->id == AGENT_SIGMASK_HIT && p->addr == pc - off)
+				return true;
+	}
 	return false;
 }
 
 int target_open_blocked(struct target *t, struct err *err)
 {
-	return t->no_traps ? 0 : open_masks(t, ALL_SIGNALS, err);
+	unsigned int us = 100, tries;
+	int ret = target_hold(t, err);
+
+	if (ret)
+		return ret;
+	for (tries = 0; !ret && tries < OPEN_TRIES && is_setting(t); tries++) {
+		ret = inject_breathe(t->inject, us, err);
+		if (!ret)
+			ret = target_still_ours(t, err);
+		us = us < 20000 ? us * 2 : us;
+	}
+	if (!ret && !t->no_traps)
+		ret = open_masks(t, ALL_SIGNALS, err);
+	target_release(t);
+	return ret;
 }
 
 /*

@@ -167,11 +167,7 @@ int jump_only_land_hooks(struct chan *c, struct err *err)
 		return 0;
 	optimize_await(t, SETS_MS);
 	land(t);
-	ret = target_hold(t, err);
-	if (!ret) {
-		ret = target_open_blocked(t, err);
-		target_release(t);
-	}
+	ret = target_open_blocked(t, err);
 	/* What is planted next is looked at as if nothing had been. */
 	return ret ? ret : optimize_off_for(t, c, err);
 }

@@ -27,9 +27,8 @@ static int take(uint64_t addr, const char *why, const char *jump_only, void *arg
 	struct gather *g = arg;
 	struct probe *m;
 
-	/* These stay while others come; who asks for one by its name gets it. */
-	if (!why && g->head->def->many && target_has_hook(g->t, addr))
-		why = "ukprobes has a probe of its own there, by which the program lives";
+	if (!why)
+		why = target_has_hook(g->t, addr);
 	jump_only = jump_only_at(g->t, jump_only);
 	if (!why && jump_only)
 		why = jump_only_refusal(g->t, g->head->def, g->stays, jump_only);

@@ -323,11 +323,9 @@ static bool is_hook(const struct window *w)
 
 static bool is_near(const struct window *w, const struct probe *p)
 {
-	/* By these the program lives under our breakpoints: only what is to be in them counts. */
-	if (is_hook(w) && probe_is_many(p))
-		return !p->def->many && p->nr_members && p->member->addr - w->text < w->len;
+	/* Nobody else's come there, so it may stay. */
 	if (is_hook(w))
-		return p->addr - w->text < w->len;
+		return false;
 	return probe_is_many(p) || p->late ||
 	       (p->addr + NEAR >= w->text && p->addr < w->text + w->len + NEAR);
 }

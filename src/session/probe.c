@@ -103,6 +103,8 @@ static int check_place(struct target *t, struct probe *p, int column, struct err
 	p->jump_only = jump_only_at(t, p->jump_only);
 	if (!ret && p->jump_only)
 		why = jump_only_refusal(t, p->def, p->kind != PROBE_ENTRY, p->jump_only);
+	if (!ret && !why)
+		why = target_has_hook(t, p->addr);
 	if (why)
 		return err_at(err, -EINVAL, column, "Failed to register probe event: %s", why);
 	if (!ret && p->kind != PROBE_ENTRY)

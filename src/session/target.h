@@ -286,8 +286,11 @@ void *target_at(struct target *t, uint32_t off);
 bool target_shares_memory(const struct target *t);
 /* -EOPNOTSUPP: one that a breakpoint would kill.  Waits a moment for it to go. */
 int target_check_shared(struct target *t, struct err *err);
-/* Does one of our own that only a jump may be begin at addr, or may its jump lie there? */
-bool target_has_hook(const struct target *t, uint64_t addr);
+/*
+ * Why a probe can't be at addr, or NULL: one of our own that only a jump may be begins
+ * there, or its jump may lie there.  It would have to go while the other comes.
+ */
+const char *target_has_hook(const struct target *t, uint64_t addr);
 /* Threads that have blocked all signals since the attach are opened as those before it. */
 int target_open_blocked(struct target *t, struct err *err);
 /*

@@ -97,6 +97,9 @@ for def in 'r execve' 'p execve+4' 'p pthread_create+20' 'r setjmp' 'r sigprocma
 	refused "$def" '.' -p "$PID" "$def"
 	assert_untouched "$PID" "$T/before"
 done
+for def in 'p sigaction' 'p pthread_sigmask' 'p libc.so.6:sigprocmask'; do
+	refused "$def" 'a probe of its own there, by which the program lives' -p "$PID" "$def"
+done
 for def in 'r dlsym' 'r dl_iterate_phdr'; do
 	refused "$def" 'looks at its own return address' -p "$PID" --ret=slot "$def"
 done
