@@ -91,6 +91,20 @@ struct ukp_site *ukp_site_find(const struct ukp_ctl *ctl, uint64_t addr);
 int ukp_detour_hit(struct pt_regs *regs, struct ukp_site *site);
 /* The same at a function's entry, where negative is: call it in place. */
 int ukp_detour_entry(struct pt_regs *regs, struct ukp_site *site);
+static inline struct ukp_priv *ukp_priv_of(const struct ukp_ctl *ctl)
+{
+	return (struct ukp_priv *)ctl->priv;
+}
+
+/* At an entry: the function has returned 0, to ret, as it were. */
+static inline int ukp_hit_returned(struct pt_regs *regs, uint64_t ret)
+{
+	regs->ax = 0;
+	regs->ip = ret;
+	regs->sp += 8;
+	return 1;
+}
+
 /* Does an action with these flags run in this forked child? */
 static inline bool ukp_hit_in_child(const struct ukp_ctl *ctl, uint32_t flags)
 {

@@ -11,18 +11,13 @@
 #define DEEPER (64u << 10)
 #define AT_ONCE 64 /* words of a stack */
 
-static struct ukp_priv *priv_of(const struct ukp_ctl *ctl)
-{
-	return (struct ukp_priv *)ctl->priv;
-}
-
 /* The stack of a return address; NULL: there is none, or no room for one. */
 static uint64_t *stack_of(const struct ukp_ctl *ctl, uint64_t ret_addr, bool make)
 {
 	const uint64_t h = ret_addr * 0x9e3779b97f4a7c15ull >> 32;
 
 	for (unsigned int i = 0; i < TRIES; i++) {
-		struct ukp_bound *b = &priv_of(ctl)->bound[(h + i) % UKP_NR_BOUND];
+		struct ukp_bound *b = &ukp_priv_of(ctl)->bound[(h + i) % UKP_NR_BOUND];
 		uint64_t key = __atomic_load_n(&b->ret_addr, __ATOMIC_RELAXED);
 
 		if (!key && make)
@@ -61,7 +56,8 @@ static uint32_t nr_used(const struct ukp_ctl *ctl)
  */
 static uint32_t look_from(const struct ukp_ctl *ctl, unsigned int n)
 {
-	uint64_t *looked = &priv_of(ctl)->looked, from = __atomic_load_n(looked, __ATOMIC_RELAXED);
+	uint64_t *looked = &ukp_priv_of(ctl)->looked,
+		 from = __atomic_load_n(looked, __ATOMIC_RELAXED);
 
 	__atomic_store_n(looked, from + n, __ATOMIC_RELAXED);
 	return (uint32_t)from;
@@ -161,7 +157,7 @@ static uint32_t search(struct ukp_hit *hit, uint64_t ret_addr, uint32_t n)
  */
 uint32_t ukp_orphans_find(struct ukp_hit *hit, uint64_t ret_addr)
 {
-	uint64_t *spared = &priv_of(hit->ctl)->spared, n;
+	uint64_t *spared = &ukp_priv_of(hit->ctl)->spared, n;
 	uint32_t index;
 
 	if (ukp_rethook_pool(hit->ctl)->fresh < UKP_ORPHANS_FROM)

@@ -14,8 +14,6 @@
 
 #define TRAP_BIT (1ull << (UKP_SIGTRAP - 1))
 
-#define NEVER_BLOCKED (1ull << 8 | 1ull << 18) /* SIGKILL, SIGSTOP: the kernel leaves them out */
-
 enum { NR_rt_sigaction = 13 };
 
 /* struct sigaction of glibc and musl */
@@ -38,14 +36,9 @@ static void to_libc(struct libc_sigaction *to, const struct ukp_sigaction *from)
 	to->restorer = from->restorer;
 }
 
-static struct ukp_priv *priv_of(const struct ukp_ctl *ctl)
-{
-	return (struct ukp_priv *)ctl->priv;
-}
-
 static bool is_opened(const struct ukp_ctl *ctl, int sig, struct ukp_sigaction *now)
 {
-	return priv_of(ctl)->opened >> (sig - 1) & 1 &&
+	return ukp_priv_of(ctl)->opened >> (sig - 1) & 1 &&
 	       !ukp_arch_syscall(NR_rt_sigaction, sig, 0, (long)now, 8) &&
 	       ukp_is_opened(now, ukp_old_action(ctl, sig));
 }
@@ -61,10 +54,7 @@ static int answer(struct pt_regs *regs, struct ukp_sigaction *now)
 	if (!regs->dx || ukp_arch_copy(&ret, (void *)regs->sp, 8) ||
 	    ukp_arch_copy((void *)regs->dx, &oact, sizeof(oact)))
 		return 0;
-	regs->ax = 0;
-	regs->ip = ret;
-	regs->sp += 8;
-	return 1;
+	return ukp_hit_returned(regs, ret);
 }
 
 /* The function gets a copy: it is read at once, long before it is taken for another. */
@@ -72,12 +62,12 @@ static void set_opened(struct ukp_ctl *ctl, int sig, struct pt_regs *regs,
                        struct libc_sigaction *act)
 {
 	struct ukp_sigaction *set = ukp_old_action(ctl, sig);
-	struct ukp_priv *priv = priv_of(ctl);
+	struct ukp_priv *priv = ukp_priv_of(ctl);
 	uint64_t i = __atomic_fetch_add(&priv->next_copy, 1, __ATOMIC_RELAXED) % UKP_NR_COPIES;
 
 	_Static_assert(sizeof(*act) == sizeof(priv->copy[0]), "libc's");
 	set->handler = act->handler;
-	set->mask = act->mask[0] & ~NEVER_BLOCKED;
+	set->mask = act->mask[0] & ~UKP_SIGNALS_NEVER_BLOCKED;
 	__atomic_fetch_or(&priv->opened, 1ull << (sig - 1), __ATOMIC_RELEASE);
 	act->mask[0] &= ~TRAP_BIT;
 	ukp_arch_copy(priv->copy[i], act, sizeof(*act));
@@ -102,8 +92,9 @@ static int open_handler(struct ukp_ctl *ctl, int sig, struct pt_regs *regs)
 	if (act.handler > UKP_SIG_IGN && act.mask[0] & TRAP_BIT)
 		set_opened(ctl, sig, regs, &act);
 	else if (act.handler == set->handler &&
-	         (act.mask[0] & ~NEVER_BLOCKED) == (set->mask & ~TRAP_BIT))
-		__atomic_fetch_and(&priv_of(ctl)->opened, ~(1ull << (sig - 1)), __ATOMIC_RELEASE);
+	         (act.mask[0] & ~UKP_SIGNALS_NEVER_BLOCKED) == (set->mask & ~TRAP_BIT))
+		__atomic_fetch_and(&ukp_priv_of(ctl)->opened, ~(1ull << (sig - 1)),
+		                   __ATOMIC_RELEASE);
 	return 0;
 }
 
@@ -137,8 +128,5 @@ int ukp_sigaction_hit(struct ukp_hit *hit, uint64_t ctx)
 		old->restorer = ctl->restorer;
 		__atomic_store_n(&old->handler, act.handler, __ATOMIC_RELEASE);
 	}
-	regs->ax = 0;
-	regs->ip = ret;
-	regs->sp += 8;
-	return 1;
+	return ukp_hit_returned(regs, ret);
 }

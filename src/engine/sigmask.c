@@ -12,16 +12,10 @@
 #include "engine/hit.h"
 #include "engine/signal.h"
 
-#define NEVER_BLOCKED (1ull << 8 | 1ull << 18) /* SIGKILL, SIGSTOP: the kernel leaves them out */
 #define MOST 24 /* signals: whoever blocks fewer of them, and SIGTRAP among these, means it */
 
 enum { NR_rt_sigprocmask = 14 };
 enum { LIBC_SIG_BLOCK, LIBC_SIG_UNBLOCK, LIBC_SIG_SETMASK };
-
-static struct ukp_priv *priv_of(const struct ukp_ctl *ctl)
-{
-	return (struct ukp_priv *)ctl->priv;
-}
 
 static bool blocks_most(uint64_t set)
 {
@@ -71,7 +65,7 @@ static uint64_t find(const uint64_t *v, unsigned int n, uint64_t now)
 /* A mask as the program has set it, if one of these was opened, here or by the attach. */
 static uint64_t as_set(const struct ukp_ctl *ctl, uint64_t now)
 {
-	uint64_t mask = find(priv_of(ctl)->mask, UKP_NR_SET_MASKS, now);
+	uint64_t mask = find(ukp_priv_of(ctl)->mask, UKP_NR_SET_MASKS, now);
 
 	if (!mask)
 		mask = find(ctl->mask, UKP_NR_MASKS, now);
@@ -90,15 +84,12 @@ static int answer(struct ukp_hit *hit)
 	now = as_set(hit->ctl, now);
 	if (ukp_arch_copy((void *)regs->dx, &now, 8))
 		return 0;
-	regs->ax = 0;
-	regs->ip = ret;
-	regs->sp += 8;
-	return 1;
+	return ukp_hit_returned(regs, ret);
 }
 
 int ukp_sigmask_hit(struct ukp_hit *hit, uint64_t ctx)
 {
-	struct ukp_priv *priv = priv_of(hit->ctl);
+	struct ukp_priv *priv = ukp_priv_of(hit->ctl);
 	struct pt_regs *regs = hit->regs;
 	const int how = (int)regs->di;
 	uint64_t mask;
@@ -111,7 +102,7 @@ int ukp_sigmask_hit(struct ukp_hit *hit, uint64_t ctx)
 	if ((how != LIBC_SIG_BLOCK && how != LIBC_SIG_SETMASK) ||
 	    ukp_arch_copy(&mask, (void *)regs->si, sizeof(mask)) || !blocks_most(mask))
 		return 0;
-	mask &= ~NEVER_BLOCKED;
+	mask &= ~UKP_SIGNALS_NEVER_BLOCKED;
 	i = keep(priv, mask);
 	if (i == UKP_NR_SET_MASKS)
 		return 0;

@@ -52,6 +52,9 @@ enum { UKP_SIGILL = 4, UKP_SIGTRAP = 5, UKP_SIGBUS = 7, UKP_SIGFPE = 8, UKP_SIGS
 #define UKP_SIGNALS_OPEN \
 	(1ull << (UKP_SIGTRAP - 1) | 1ull << (UKP_SIGBUS - 1) | 1ull << (UKP_SIGSEGV - 1))
 
+/* SIGKILL, SIGSTOP: the kernel leaves them out of a mask. */
+#define UKP_SIGNALS_NEVER_BLOCKED (1ull << 8 | 1ull << 18)
+
 #define UKP_SIG_DFL 0
 #define UKP_SIG_IGN 1
 

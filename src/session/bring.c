@@ -32,30 +32,41 @@ static bool is_librarys(const struct target *t, const struct inject_thread *th)
 	return th->tid != t->pid && (th->sigblk & ALL_SIGNALS) == ALL_SIGNALS;
 }
 
-/*
- * A thread that creates another or spawns a program blocks all signals, for a
- * moment: it is met again after that.
- */
-int target_await_open(struct target *t, struct err *err)
+/* Holds it again and again, until no thread is found so. */
+static int breathe_while(struct target *t, bool (*found)(struct target *), struct err *err)
 {
 	unsigned int us = 100, tries;
 	int ret = 0;
-	size_t i;
 
-	for (tries = 0; !ret && tries < OPEN_TRIES; tries++) {
-		for (i = 0; i < inject_nr_threads(t->inject); i++) {
-			struct inject_thread *th = inject_thread_at(t->inject, i);
-
-			if ((th->sigblk & 1ull << (UKP_SIGTRAP - 1)) && !is_librarys(t, th))
-				break;
-		}
-		if (i == inject_nr_threads(t->inject))
-			return 0;
+	for (tries = 0; !ret && tries < OPEN_TRIES && found(t); tries++) {
 		ret = inject_breathe(t->inject, us, err);
+		if (!ret)
+			ret = target_still_ours(t, err);
 		us = us < 20000 ? us * 2 : us;
 	}
-	/* Who blocks it for good gets jumps alone. */
 	return ret;
+}
+
+static bool is_blocking(struct target *t)
+{
+	size_t i;
+
+	for (i = 0; i < inject_nr_threads(t->inject); i++) {
+		const struct inject_thread *th = inject_thread_at(t->inject, i);
+
+		if ((th->sigblk & 1ull << (UKP_SIGTRAP - 1)) && !is_librarys(t, th))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * A thread that creates another or spawns a program blocks all signals, for a
+ * moment: it is met again after that.  Who blocks it for good gets jumps alone.
+ */
+int target_await_open(struct target *t, struct err *err)
+{
+	return breathe_while(t, is_blocking, err);
 }
 
 /*
@@ -352,17 +363,11 @@ static bool is_setting(struct target *t)
 
 int target_open_blocked(struct target *t, struct err *err)
 {
-	unsigned int us = 100, tries;
 	int ret = target_hold(t, err);
 
 	if (ret)
 		return ret;
-	for (tries = 0; !ret && tries < OPEN_TRIES && is_setting(t); tries++) {
-		ret = inject_breathe(t->inject, us, err);
-		if (!ret)
-			ret = target_still_ours(t, err);
-		us = us < 20000 ? us * 2 : us;
-	}
+	ret = breathe_while(t, is_setting, err);
 	if (!ret && !t->no_traps)
 		ret = open_masks(t, ALL_SIGNALS, err);
 	target_release(t);

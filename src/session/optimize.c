@@ -323,9 +323,6 @@ static bool is_hook(const struct window *w)
 
 static bool is_near(const struct window *w, const struct probe *p)
 {
-	/* Nobody else's come there, so it may stay. */
-	if (is_hook(w))
-		return false;
 	return probe_is_many(p) || p->late ||
 	       (p->addr + NEAR >= w->text && p->addr < w->text + w->len + NEAR);
 }
@@ -340,7 +337,8 @@ static bool concerns(const struct window *w, const struct chan *c)
 		for (p = w->site[i] ? w->site[i]->probes : NULL; p; p = p->next)
 			if (p->chan == c)
 				return true;
-	for (p = c->probes; p; p = p->next_mine)
+	/* Nobody else's come to ours. */
+	for (p = is_hook(w) ? NULL : c->probes; p; p = p->next_mine)
 		if (!p->site && !p->gone && !p->planted && is_near(w, p))
 			return true;
 	return false;

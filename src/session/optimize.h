@@ -20,8 +20,8 @@ bool optimize_allowed(void);
 int optimize_open(struct target *t);
 void optimize_close(struct target *t);
 /*
- * Do users' probes get jumps?  Our own at sigaction() has one in any case: programs
- * call that with all signals blocked, where a breakpoint kills.
+ * Do users' probes get jumps?  Our own at sigaction() and pthread_sigmask() have
+ * them in any case: programs call these with all signals blocked, where a breakpoint kills.
  */
 bool optimize_is_on(const struct target *t);
 

@@ -239,6 +239,14 @@ bool site_has_hook(const struct site *s)
 	return false;
 }
 
+/* Why no window has it, or NULL. */
+static const char *why_barred(const struct windows *ws, const struct site *s)
+{
+	if (site_is_ours(s))
+		return "ukprobes has a probe of its own there";
+	return ws->hooks_only && !site_has_hook(s) ? "optimization is off" : NULL;
+}
+
 /* The first of the sorted ones at or behind addr, looked for backward from i. */
 static size_t first_from(const struct windows *ws, size_t i, uint64_t addr)
 {
@@ -250,11 +258,11 @@ static size_t first_from(const struct windows *ws, size_t i, uint64_t addr)
 }
 
 /* Where a site's place is in a draft; WINDOW_SITES: it can't be in it. */
-static unsigned int member(const struct draft *f, const struct site *s, bool hooks_only)
+static unsigned int member(const struct windows *ws, const struct draft *f, const struct site *s)
 {
 	unsigned int k;
 
-	if (site_is_ours(s) || (hooks_only && !site_has_hook(s)))
+	if (why_barred(ws, s))
 		return WINDOW_SITES;
 	for (k = 0; k < f->w.nr; k++)
 		if (f->addr + f->w.insn[k].off == s->addr)
@@ -277,7 +285,7 @@ static bool members(const struct windows *ws, size_t near, struct draft *f)
 	f->probes = 0;
 	memset(f->site, 0, sizeof(f->site));
 	for (; i < ws->n && ws->v[i]->addr < end; i++) {
-		k = member(f, ws->v[i], ws->hooks_only);
+		k = member(ws, f, ws->v[i]);
 		if (k == WINDOW_SITES || ws->v[i]->jumped)
 			return false;
 		f->site[k] = ws->v[i];
@@ -298,7 +306,7 @@ static void take_along(struct target *t, struct windows *ws, size_t i, struct dr
 	for (;;) {
 		i = first_from(ws, i, f->addr + f->w.len);
 		if (i == ws->n || ws->v[i]->addr != f->addr + f->w.len || ws->v[i]->jumped ||
-		    site_is_ours(ws->v[i]) || (ws->hooks_only && !site_has_hook(ws->v[i])))
+		    why_barred(ws, ws->v[i]))
 			return;
 		longer = *f;
 		if (!cover_extend(&ws->cover, &longer))
@@ -356,14 +364,9 @@ static bool open_site(struct target *t, struct windows *ws, struct site *s)
 		ws->upto = s->window->d.addr + s->window->d.len;
 	if (!site_wants_jump(s) || s->window || s->base)
 		return false;
-	if (site_is_ours(s)) {
-		s->base = "ukprobes has a probe of its own there";
+	s->base = why_barred(ws, s);
+	if (s->base)
 		return false;
-	}
-	if (ws->hooks_only && !site_has_hook(s)) {
-		s->base = "optimization is off";
-		return false;
-	}
 	if (cover_module(t, &ws->cover, s->addr))
 		return true;
 	ws->skipped = true;
