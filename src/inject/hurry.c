@@ -8,8 +8,15 @@
  *
  * No flag resets it on a fork, as only the privileged may take that back; who holds
  * makes no children.
+ *
+ * A thread that works beside the tracer makes a pause meanwhile.  It would keep its CPU
+ * for a slice of milliseconds, and a thread that is to stop, or to work for us in the
+ * target, may be waiting for that very CPU; being the last by its policy doesn't help, as
+ * only who wakes up goes before such a thread, not who was waiting already.
  */
 #include "inject/internal.h"
+
+#include "base/pause.h"
 
 #include <sched.h>
 #include <sys/resource.h>
@@ -29,8 +36,20 @@ static bool set_policy(int policy, int priority)
 	return !sched_setscheduler(0, policy, &param);
 }
 
+void inject_beside(struct inject *t, struct pause *pause)
+{
+	if (t->beside)
+		pause_end(t->beside);
+	t->beside = pause;
+	if (pause && t->hurries)
+		pause_begin(pause);
+}
+
 void hurry(struct inject *t)
 {
+	t->hurries = true;
+	if (t->beside)
+		pause_begin(t->beside);
 	t->pace = PACE_OWN;
 	t->policy = sched_getscheduler(0);
 	if (!may_wait(t->policy & ~SCHED_RESET_ON_FORK))
@@ -52,4 +71,7 @@ void relax(struct inject *t)
 	else if (t->pace == PACE_NICE)
 		setpriority(PRIO_PROCESS, 0, t->nice);
 	t->pace = PACE_OWN;
+	t->hurries = false;
+	if (t->beside)
+		pause_end(t->beside);
 }

@@ -28,6 +28,7 @@
 #include "base/err.h"
 
 struct inject;
+struct pause;
 
 struct inject_thread {
 	pid_t tid;                    /* in our pid namespace */
@@ -46,6 +47,11 @@ struct inject_thread {
 /* Opens /proc/PID/mem and finds a syscall instruction (vdso first). No stop yet. */
 int inject_open(struct inject **ret, pid_t pid, struct err *err);
 void inject_close(struct inject *t); /* releases if held */
+/*
+ * The pause of a thread that works beside the caller, made while the target is held (not
+ * where a launched program has not begun); NULL: there is none any more.
+ */
+void inject_beside(struct inject *t, struct pause *pause);
 pid_t inject_pid(const struct inject *t);
 pid_t inject_live_tid(const struct inject *t); /* the leader unless it has ended; 0: none */
 

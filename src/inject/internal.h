@@ -89,7 +89,9 @@ struct inject {
 	sigset_t mask;      /* the caller's own */
 	bool owed;
 	enum { PACE_OWN, PACE_NICE, PACE_REAL_TIME } pace;
-	int policy, nice;                         /* the caller's own, while its pace is another */
+	int policy, nice; /* the caller's own, while its pace is another */
+	bool hurries;
+	struct pause *beside;                     /* made meanwhile; NULL: none */
 	int64_t stopped_at, stopped_for, longest; /* us */
 	struct gadgets gadget;
 	uint64_t runner;  /* 0: none */

@@ -9,6 +9,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/pause.h"
+
 size_t exits_region(const struct plan_targets *t, uint64_t addr)
 {
 	const struct plan_region *r = plan_targets_region(t, addr);
@@ -103,6 +105,7 @@ static int by_target(const void *a, const void *b)
 {
 	const struct way_in *x = a, *y = b;
 
+	pause_point();
 	if (x->target != y->target)
 		return x->target < y->target ? -1 : 1;
 	return x->from < y->from ? -1 : x->from > y->from;

@@ -19,10 +19,14 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/pause.h"
 #include "plan/scan.h"
 
 /* From the start of a short branch to the farthest byte that it reaches. */
 #define SHORT_REACH 130
+
+/* Bytes, in a loop that takes a nanosecond for each. */
+#define SCANNED_AT_ONCE 4096
 
 /* Of what follows a function, so much is known as well: a jump may take padding. */
 #define PADDING 16
@@ -96,6 +100,8 @@ static bool leads_in(const struct plan_code *c, uint64_t from, uint64_t to, cons
 	if (to > c->addr + c->size)
 		to = c->addr + c->size;
 	for (n = to - from; n >= 4; n--, b++, far++) {
+		if (!(n % SCANNED_AT_ONCE))
+			pause_point();
 		memcpy(&disp, b, sizeof(disp));
 		if (disp + far < len && is_opcode(b, (size_t)(b - c->bytes)))
 			return true;

@@ -9,6 +9,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/pause.h"
 #include "patch/target_set.h"
 
 /* So many places of a module by themselves, then all of it. */
@@ -38,6 +39,7 @@ struct module_set {
  */
 struct modules {
 	pthread_t thread;
+	struct pause pause; /* of the thread; it owns no lock then */
 	pthread_mutex_t lock;
 	pthread_cond_t work, ready;
 	struct module_set *list;
@@ -119,6 +121,7 @@ static void *work(void *arg)
 	struct module_set *s;
 	uint64_t one = 1;
 
+	pause_mine(&m->pause);
 	pthread_mutex_lock(&m->lock);
 	while (!m->stop) {
 		s = next_work(m);
@@ -144,6 +147,7 @@ int modules_open(struct modules **ret)
 	if (!m)
 		return -ENOMEM;
 	m->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	pause_init(&m->pause);
 	pthread_mutex_init(&m->lock, NULL);
 	pthread_cond_init(&m->work, NULL);
 	pthread_cond_init(&m->ready, NULL);
@@ -153,6 +157,7 @@ int modules_open(struct modules **ret)
 	fail = m->fd < 0 ? errno : pthread_create(&m->thread, NULL, work, m);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (fail) {
+		pause_destroy(&m->pause);
 		if (m->fd >= 0)
 			close(m->fd);
 		free(m);
@@ -183,8 +188,14 @@ void modules_close(struct modules *m)
 		free(s->id);
 		free(s);
 	}
+	pause_destroy(&m->pause);
 	close(m->fd);
 	free(m);
+}
+
+struct pause *modules_pause(struct modules *m)
+{
+	return &m->pause;
 }
 
 int modules_fd(const struct modules *m)
@@ -299,6 +310,7 @@ void modules_wait_exits(struct modules *m, const struct sym_module *mod)
 {
 	struct module_set *s;
 
+	pause_end(&m->pause);
 	pthread_mutex_lock(&m->lock);
 	while (!m->stop && (s = find(m, mod)) && !is_done(s))
 		pthread_cond_wait(&m->ready, &m->lock);

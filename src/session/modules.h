@@ -14,7 +14,9 @@
 struct modules;
 
 int modules_open(struct modules **ret);
-void modules_close(struct modules *m); /* waits for the thread */
+void modules_close(struct modules *m); /* waits for the thread: no pause then */
+/* Of the thread: it works while the target runs. */
+struct pause *modules_pause(struct modules *m);
 
 /* Readable when one more is ready. */
 int modules_fd(const struct modules *m);
@@ -26,7 +28,7 @@ int modules_fd(const struct modules *m);
 bool modules_want(struct modules *m, struct sym_module *mod, uint64_t addr);
 /* Ask for its target set and its exits. */
 void modules_want_exits(struct modules *m, struct sym_module *mod);
-/* Until they are ready. */
+/* Until they are ready; ends a pause. */
 void modules_wait_exits(struct modules *m, const struct sym_module *mod);
 /* What tells modules apart: the build-id, or the path of one that has none. */
 const char *modules_id(const struct sym_module *mod);

@@ -56,6 +56,7 @@ int optimize_open(struct target *t)
 
 	if (modules_open(&t->modules))
 		return -ENOMEM;
+	inject_beside(t->inject, modules_pause(t->modules));
 	o = calloc(1, sizeof(*o));
 	if (!o || windows_open(&o->windows, t->modules, !optimize_allowed())) {
 		free(o);
@@ -77,8 +78,10 @@ void optimize_close(struct target *t)
 		free(o->in);
 		free(o);
 	}
-	if (t->modules)
+	if (t->modules) {
+		inject_beside(t->inject, NULL);
 		modules_close(t->modules);
+	}
 	t->optimizer = NULL;
 	t->modules = NULL;
 }

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/pause.h"
+
 uint64_t eh_get(struct eh_cursor *c, unsigned int size)
 {
 	uint64_t v = 0;
@@ -184,6 +186,7 @@ bool eh_next(struct eh_walk *w, struct eh_fde *fde)
 	const struct eh_frames *f = w->frames;
 	struct eh_cursor c = { f->buf, w->at, f->size, f->vaddr, false };
 
+	pause_point();
 	while (f->buf && c.at < f->size && next_entry(&c, f->size)) {
 		/* In .eh_frame the id has four bytes in the wide form too. */
 		uint64_t at = w->at, id_at = c.at, id = eh_get(&c, 4);

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/pause.h"
+
 #define CFA_BUDGET (UINT64_C(1) << 28)
 
 int facts_spend(struct facts *f, uint64_t bytes)
@@ -84,6 +86,7 @@ static int by_value(const void *a, const void *b)
 {
 	const uint64_t *x = a, *y = b;
 
+	pause_point();
 	return *x < *y ? -1 : *x > *y;
 }
 

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/pause.h"
+
 static int by_range(const void *a, const void *b)
 {
 	const struct facts_range *x = a, *y = b;
@@ -19,6 +21,7 @@ static int by_start(const void *a, const void *b)
 {
 	const struct facts_fde *x = a, *y = b;
 
+	pause_point();
 	if (x->start != y->start)
 		return x->start < y->start ? -1 : 1;
 	return x->at < y->at ? -1 : x->at > y->at;
@@ -28,6 +31,7 @@ static int by_bounds(const void *a, const void *b)
 {
 	const struct sym_facts_func *x = a, *y = b;
 
+	pause_point();
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
@@ -136,6 +140,7 @@ static int add(struct facts *f, struct sym_facts_func func)
 {
 	const struct sym_facts_code *c = facts_code(f, func.start);
 
+	pause_point();
 	if (!c || is_unfit(f, func.start, func.end))
 		return 0;
 	if (func.end - c->addr > c->size)

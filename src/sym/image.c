@@ -13,6 +13,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/pause.h"
+
+#define READ_AT_ONCE (256 << 10) /* bytes; nobody pauses in a system call */
+
 int image_read(const struct image *img, uint64_t off, void *buf, uint64_t len)
 {
 	uint8_t *to = buf;
@@ -24,8 +28,10 @@ int image_read(const struct image *img, uint64_t off, void *buf, uint64_t len)
 		return 0;
 	}
 	while (len) {
-		ssize_t n = pread(img->fd, to, len, (off_t)off);
+		ssize_t n;
 
+		pause_point();
+		n = pread(img->fd, to, len < READ_AT_ONCE ? len : READ_AT_ONCE, (off_t)off);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)

@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/pause.h"
+
 #define WORD 8
 #define CHUNK 4096
 
@@ -50,6 +52,7 @@ static bool in_lists(const struct facts *f, uint64_t place)
 
 static int add(struct facts *f, uint64_t place, uint64_t target)
 {
+	pause_point();
 	if (!facts_code(f, target) || in_lists(f, place))
 		return 0;
 	if (f->nr_relocs == FACTS_MAX)
@@ -246,6 +249,7 @@ static int by_place(const void *a, const void *b)
 {
 	const struct sym_facts_reloc *x = a, *y = b;
 
+	pause_point();
 	if (x->place != y->place)
 		return x->place < y->place ? -1 : 1;
 	return x->target < y->target ? -1 : x->target > y->target;

@@ -10,6 +10,7 @@
 
 #include <Zydis/Zydis.h>
 
+#include "base/pause.h"
 #include "wire/site.h"
 
 enum {
@@ -291,6 +292,7 @@ bool brief_decode_slow(const uint8_t *code, size_t avail, uint64_t addr, struct 
 
 bool brief_decode(const uint8_t *code, size_t avail, uint64_t addr, struct brief *b)
 {
+	pause_point();
 	memset(b, 0, sizeof(*b));
 	b->addr = addr;
 	return decode_fast(code, avail, b) || brief_decode_slow(code, avail, addr, b);

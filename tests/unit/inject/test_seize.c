@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Stopping all threads of a process, and letting them go as if nothing had been. */
 #include "help.h"
+#include "base/pause.h"
 #include "inject/internal.h"
 
 #include <linux/capability.h>
@@ -223,6 +224,37 @@ static void who_holds_goes_first_and_is_what_it_was_afterwards(void **state)
 	}
 	let_go_first(true);
 	inject_close(t);
+	child_kill(pid);
+	(void)state;
+}
+
+static void who_works_beside_makes_a_pause_while_the_target_stands(void **state)
+{
+	struct job job = { shared_page(), 2, true };
+	pid_t pid = child(run_threads, &job);
+	struct pause pause;
+	struct inject *t;
+
+	await_word(&job.s->ready, 2);
+	t = opened(pid);
+	pause_init(&pause);
+	inject_beside(t, &pause);
+	assert_false(pause.on);
+	assert_int_equal(inject_seize(t, NULL), 0);
+	assert_true(pause.on);
+	assert_int_equal(inject_breathe(t, 1000, NULL), 0);
+	assert_true(pause.on);
+	inject_release(t);
+	assert_false(pause.on);
+
+	assert_int_equal(inject_seize(t, NULL), 0);
+	inject_beside(t, NULL);
+	assert_false(pause.on);
+	inject_beside(t, &pause);
+	assert_true(pause.on);
+	inject_close(t);
+	assert_false(pause.on);
+	pause_destroy(&pause);
 	child_kill(pid);
 	(void)state;
 }
@@ -763,6 +795,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_thread_stands_still_until_released),
 		cmocka_unit_test(who_holds_goes_first_and_is_what_it_was_afterwards),
+		cmocka_unit_test(who_works_beside_makes_a_pause_while_the_target_stands),
 		cmocka_unit_test(one_that_runs_on_by_itself_is_held_again_as_it_was),
 		cmocka_unit_test(threads_born_and_dying_meanwhile_are_caught),
 		cmocka_unit_test(breathing_lets_all_run_and_finds_new_threads),
