@@ -439,7 +439,7 @@ static void random_windows_under_a_jump_do_what_they_did(void **state)
 	}
 	assert_true(seen.translated * 100 > cases && seen.several * 20 > cases &&
 	            seen.branches * 20 > cases && seen.longer * 20 > cases &&
-	            seen.counted * 20 > cases);
+	            seen.counted * 20 > cases && seen.too_long * 10000 < cases);
 	window_report("random");
 }
 

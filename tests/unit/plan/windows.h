@@ -6,8 +6,8 @@
 #include "unit/plan/detouring.h"
 
 static struct {
-	unsigned long run, several, faults, branches, translated, hits, light, refused, far, longer,
-		counted;
+	unsigned long run, several, faults, branches, translated, hits, light, refused, too_long,
+		far, longer, counted;
 } seen;
 
 static inline uint32_t some_saves(void)
@@ -212,9 +212,11 @@ static inline bool window_run(struct trial *t, const struct sequence *s)
 	enum plan_refusal why = plan_detour(&req, &d);
 	bool same;
 
+	/* Five instructions, each with a probe and a branch, don't fit: once in a million. */
 	if (why) {
-		seen.refused++;
-		return why == PLAN_OUT_OF_REACH;
+		seen.refused += why == PLAN_OUT_OF_REACH;
+		seen.too_long += why == PLAN_TOO_LONG;
+		return why == PLAN_OUT_OF_REACH || why == PLAN_TOO_LONG;
 	}
 	engine_write(req.engine, d.shape.saves);
 	poke(req.buf, d.code, d.d.size);
@@ -228,9 +230,10 @@ static inline void window_report(const char *what)
 {
 	printf("%s, %lu windows: %lu with several probes, %lu light, %lu faults (%lu in the "
 	       "detour), %lu branches, %lu far engines, %lu longer than the jump, %lu that count, "
-	       "%lu hits; %lu out of reach\n",
+	       "%lu hits; %lu out of reach, %lu too long\n",
 	       what, seen.run, seen.several, seen.light, seen.faults, seen.translated,
-	       seen.branches, seen.far, seen.longer, seen.counted, seen.hits, seen.refused);
+	       seen.branches, seen.far, seen.longer, seen.counted, seen.hits, seen.refused,
+	       seen.too_long);
 	memset(&seen, 0, sizeof(seen));
 }
 
