@@ -248,6 +248,7 @@ int leave_target(struct inject *t, struct sym_proc *sym, const struct ukp_ctl *c
 		return ret;
 	leave_signals(&l);
 	inject_end(t);
+	leave_arguments(&l);
 	ret = rest ? inject_breathe(t, 0, err) : 0;
 	if (ret)
 		return ret;

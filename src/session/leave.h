@@ -36,6 +36,8 @@ uint32_t leave_instances(struct inject *t, const struct ukp_ctl *c, uint64_t *ba
 void leave_copies(struct leave *l);
 /* leave_signals.c: while calls can be made. */
 void leave_signals(struct leave *l);
+/* The same: what threads are about to set by calls.  While none can be made by us. */
+void leave_arguments(struct leave *l);
 /* The sites in the area from *i on; NULL at the end. */
 const struct ukp_site *leave_next_site(struct leave *l, uint32_t *i);
 /* The detours in the area, copied but for their maps. */

@@ -3,6 +3,8 @@
  * The way out, signals: dispositions and masks as the program had them, where they
  * are still as we have made them.
  */
+#include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 
 #include "engine/signal.h"
@@ -151,6 +153,84 @@ static void restore_masks(struct leave *l)
 	if (!inject_read(l->inject, l->ctl->priv + offsetof(struct ukp_priv, mask), set,
 	                 sizeof(set)))
 		restore_from(l, set, UKP_NR_SET_MASKS);
+}
+
+/* An argument that a hook has put in the place of the program's, and what that was. */
+struct argument {
+	uint64_t at;
+	size_t len;
+	uint64_t was[19];
+};
+
+static bool as_program_had(const struct leave *l, const struct ukp_priv *p, uint64_t word,
+                           struct argument *a)
+{
+	const uint64_t off = word - l->ctl->priv;
+	const uint64_t copies = off - offsetof(struct ukp_priv, copy);
+	const uint64_t sets = off - offsetof(struct ukp_priv, set);
+	unsigned int i;
+
+	_Static_assert(sizeof(p->copy[0]) <= sizeof(a->was), "sigaction()'s is the longest");
+	if (copies < sizeof(p->copy)) {
+		i = copies / sizeof(p->copy[0]);
+		a->len = sizeof(p->copy[0]);
+		a->at = l->ctl->priv + offsetof(struct ukp_priv, copy) + i * a->len;
+		memcpy(a->was, p->copy[i], a->len);
+		a->was[1] |= 1ull << (UKP_SIGTRAP - 1); /* its mask: libc's struct sigaction */
+	} else if (sets < sizeof(p->set)) {
+		i = sets / sizeof(p->set[0]);
+		a->len = sizeof(p->set[0]);
+		a->at = l->ctl->priv + offsetof(struct ukp_priv, set) + i * a->len;
+		memcpy(a->was, p->set[i], a->len);
+		a->was[0] = p->mask[i];
+	} else {
+		return false;
+	}
+	return true;
+}
+
+/* The general registers but for rip and rsp. */
+static unsigned long long *nth(struct user_regs_struct *r, unsigned int k)
+{
+	unsigned long long *const v[] = { &r->rsi, &r->rdi, &r->rdx, &r->rcx, &r->rax,
+		                          &r->rbx, &r->rbp, &r->r8,  &r->r9,  &r->r10,
+		                          &r->r11, &r->r12, &r->r13, &r->r14, &r->r15 };
+
+	return k < sizeof(v) / sizeof(v[0]) ? v[k] : NULL;
+}
+
+/*
+ * A thread that has left a hook and not yet made its system call: its argument is in
+ * memory that goes.  It gets what it had, below its red zone, where nothing but a signal
+ * in these few instructions could come upon it.
+ */
+static void restore_argument(struct leave *l, const struct ukp_priv *p, size_t i)
+{
+	struct user_regs_struct regs = inject_thread_at(l->inject, i)->regs;
+	const uint64_t to = (regs.rsp - 128 - sizeof(struct argument)) & ~15ull;
+	struct argument a = { 0 };
+	unsigned long long *r;
+	unsigned int k;
+
+	for (k = 0; (r = nth(&regs, k)); k++) {
+		if (a.len ? *r - a.at >= a.len : !as_program_had(l, p, *r, &a))
+			continue;
+		*r = to + (*r - a.at);
+	}
+	if (a.len && !inject_write(l->inject, to, a.was, a.len))
+		inject_set_regs(l->inject, i, &regs);
+}
+
+void leave_arguments(struct leave *l)
+{
+	const uint64_t off = offsetof(struct ukp_priv, copy);
+	struct ukp_priv *p = calloc(1, sizeof(*p));
+	size_t i;
+
+	if (p && !inject_read(l->inject, l->ctl->priv + off, (char *)p + off, sizeof(*p) - off))
+		for (i = 0; i < inject_nr_threads(l->inject); i++)
+			restore_argument(l, p, i);
+	free(p);
 }
 
 void leave_signals(struct leave *l)
