@@ -70,17 +70,8 @@ bool ukp_kprobes_optimization(void)
 
 static bool eligible(const struct lib_site *s)
 {
-	const struct kprobe *p;
-
-	if (!s->armed || s->head || s->live || site_wants_post(s))
-		return false;
-	if (s->fprobes || s->exits)
-		return true;
-	/* Probes of our own alone are too few to look through a module for. */
-	for (p = s->probes; p; p = p->ukp_next)
-		if (!(p->flags & (KPROBE_FLAG_DISABLED | KPROBE_FLAG_GONE)))
-			return true;
-	return false;
+	/* Our own as well: a program may call sigaction(), or throw, with all signals blocked. */
+	return s->armed && !s->head && !s->live && !site_wants_post(s) && site_is_wanted(s);
 }
 
 static void enqueue(struct lib_site *s)

@@ -446,6 +446,7 @@ static int plant_internal(uint64_t addr, ukp_action_fn fn, struct err *err)
 {
 	struct ukp_action *a;
 	struct lib_site *s;
+	uint32_t off;
 	int ret = site_get(addr, false, &s, err);
 
 	if (ret)
@@ -453,9 +454,11 @@ static int plant_internal(uint64_t addr, ukp_action_fn fn, struct err *err)
 	a = ukp_ctl_at(ukp_lib_ctl, s->action);
 	if (a->next)
 		return 0;
-	a->next = put_action(fn, 0, UKP_ACTION_ALWAYS);
-	if (!a->next)
+	off = put_action(fn, 0, UKP_ACTION_ALWAYS);
+	if (!off)
 		return err_set(err, -ENOSPC, "the control area is full");
+	/* Hits may be on their way through it: it is complete. */
+	__atomic_store_n(&a->next, off, __ATOMIC_RELEASE);
 	return site_update(s, err);
 }
 

@@ -338,7 +338,9 @@ __attribute__((force_align_arg_pointer)) int ukp_lib_jump_hit(struct pt_regs *re
 	uint64_t thread;
 	int flow, *error, saved;
 
-	if (!ukp_hit_alive(ctl) || __atomic_load_n(&s->fprobes, __ATOMIC_RELAXED) ||
+	/* Behind it is what we have there for ourselves. */
+	if (!ukp_hit_alive(ctl) || __atomic_load_n(&a->next, __ATOMIC_RELAXED) ||
+	    __atomic_load_n(&s->fprobes, __ATOMIC_RELAXED) ||
 	    __atomic_load_n(&s->exits, __ATOMIC_RELAXED))
 		return jump_hit_slowly(regs, site);
 	thread = ukp_arch_thread();
