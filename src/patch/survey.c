@@ -9,10 +9,7 @@
 #include "patch/deny.h"
 #include "patch/place.h"
 
-/* Where places are far from each other, more than one of them needs would be read in vain. */
 #define WINDOW (1u << 20)
-#define WINDOW_LEAST 256
-#define FAR 2048
 
 struct survey {
 	struct sym_proc *sym;
@@ -24,8 +21,7 @@ struct survey {
 	/* a piece of a file as it is mapped at base */
 	uint8_t *window;
 	uint64_t base;
-	size_t len, size; /* size: were there an end to neither mapping nor file */
-	uint64_t asked;   /* the last address of a look there */
+	size_t len;
 	/* where the decode of a function has come to */
 	uint64_t start, end, at;
 	bool signal;
@@ -89,14 +85,11 @@ static void load_window(struct survey *s, uint64_t addr)
 	const struct sym_map *m = find_map(s, addr);
 	size_t len;
 
-	s->base = addr;
+	s->base = addr & ~4095ull;
 	s->len = 0;
 	if (!m)
 		return;
-	s->size = s->size && addr - s->asked < FAR ? 4 * s->size : WINDOW_LEAST;
-	if (s->size > WINDOW)
-		s->size = WINDOW;
-	len = m->end - addr < s->size ? m->end - addr : s->size;
+	len = m->end - s->base < WINDOW ? m->end - s->base : WINDOW;
 	while (len && sym_original(s->sym, s->base, s->window, len))
 		len = len > 4096 ? (len - 1) & ~4095ul : len / 2;
 	s->len = len;
@@ -109,7 +102,6 @@ const uint8_t *survey_code(struct survey *s, uint64_t addr, size_t *avail)
 	if (addr < s->base || addr >= s->base + s->len ||
 	    (addr + UKP_INSN_MAX > s->base + s->len && m && s->base + s->len < m->end))
 		load_window(s, addr);
-	s->asked = addr;
 	*avail = 0;
 	if (addr < s->base || addr >= s->base + s->len)
 		return s->window;

@@ -17,7 +17,6 @@
 #define PAGE 4096ull
 #define RUN_MAX (256u << 10)
 #define FEW 64 /* sites whose bytes take no longer than a stop */
-#define FAR 2048
 #define INT3 0xcc
 
 struct patch {
@@ -97,12 +96,6 @@ static void patch_single(struct patch *p, struct site *s)
 		give_up(p, s);
 }
 
-/* To read what lies between them would take longer than to read each by itself. */
-static bool far_apart(struct site **v, size_t n)
-{
-	return (v[n - 1]->addr - v[0]->addr) / n > FAR;
-}
-
 /* False: the halves are to find out what can be done. */
 static bool patch_bytes(struct patch *p, struct site **v, size_t n)
 {
@@ -110,11 +103,6 @@ static bool patch_bytes(struct patch *p, struct site **v, size_t n)
 	uint64_t end = start;
 	size_t i;
 
-	if (far_apart(v, n)) {
-		for (i = 0; i < n; i++)
-			patch_single(p, v[i]);
-		return true;
-	}
 	for (i = 0; i < n; i++)
 		if (v[i]->addr + v[i]->plan.len > end)
 			end = v[i]->addr + v[i]->plan.len;
