@@ -444,6 +444,11 @@ int optimize_off_for(struct target *t, const struct chan *c, struct err *err)
 
 int optimize_off(struct target *t, struct err *err)
 {
+	return off(t, NULL, true, err);
+}
+
+int optimize_leave(struct target *t, struct err *err)
+{
 	return off(t, NULL, false, err);
 }
 

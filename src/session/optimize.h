@@ -45,8 +45,13 @@ enum optimize_left {
 
 /* Put jumps where they may be, as many as one short stop allows. */
 enum optimize_left optimize_on(struct target *t);
-/* Back to breakpoints, everywhere. */
+/*
+ * Back to breakpoints, everywhere.  Our own jumps that keep the program alive under those
+ * (jump_only.c) stay.
+ */
 int optimize_off(struct target *t, struct err *err);
+/* These, too: no breakpoint of anybody's is in, or none will be after this stop. */
+int optimize_leave(struct target *t, struct err *err);
 /* The same for what c is about to change or to add. */
 int optimize_off_for(struct target *t, const struct chan *c, struct err *err);
 /* Text that was read, without the jumps that are in it. */

@@ -433,7 +433,10 @@ int target_detach(struct target *t, struct err *err)
 	ret = target_hold(t, err);
 	if (ret)
 		return ret == -ESRCH ? 0 : ret;
-	ret = leave(t, err);
+	/* In one stop with the last breakpoints: nobody meets one with its signals blocked. */
+	ret = optimize_leave(t, err);
+	if (!ret)
+		ret = leave(t, err);
 	target_release(t);
 	return ret == -ESRCH ? 0 : ret;
 }

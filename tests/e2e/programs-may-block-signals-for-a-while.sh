@@ -8,6 +8,7 @@
 
 N=400
 
+gcc -O1 -g -fPIC -shared -DLIBRARY -DCALLS=1 -o "$T/liblate.so" tests/targets/late.c
 build masked dynamic gcc
 for form in 0 1; do
 	export UKPROBES_OPTIMIZATION=$form
@@ -50,6 +51,24 @@ for form in 0 1; do
 	: >"$T/out"
 	say open
 	await '^done'
+	verified "$PID" || fail "verify: $(cat "$T/verify")"
+	kill -9 "$PID"
+done
+
+# What keeps it alive stays while jumps make room for what has been waiting.
+for form in 0 1; do
+	export UKPROBES_OPTIMIZATION=$form
+	start "$BIN" "$T/liblate.so"
+	trace_start 2 'p:w work' 'p:r libc.so.6:read' 'p:l liblate.so:late_work'
+	: >"$T/out"
+	say "$((100 * N))"
+	await '^done'
+	eq "$(value set)" 0 "form $form, with a library: masks read back"
+	eq "$(value kept)" 0 "form $form, with a library: signals kept"
+	eq "$(value calls)" "$((100 * N))" "form $form, with a library: calls"
+	[ "$(value loads)" -gt 4 ] || fail "form $form: only $(value loads) loads"
+	trace_end
+	eq "$STATUS" 0 "form $form, with a library: status"
 	verified "$PID" || fail "verify: $(cat "$T/verify")"
 	kill -9 "$PID"
 done

@@ -7,8 +7,10 @@
  *	set	the mask in force, asked for, is not the one that was set
  *	kept	a signal that was sent meanwhile was not kept until it came open
  *
- * "block" leaves all signals blocked in the end, "open" opens them.
+ * "block" leaves all signals blocked in the end, "open" opens them.  A library that is
+ * named as the argument is loaded and unloaded beside the rounds, "loads" times.
  */
+#include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -58,12 +60,48 @@ static void round_of(int (*set_mask)(int, const sigset_t *, sigset_t *))
 		getppid();
 }
 
-int main(void)
+static const char *library;
+static volatile int rounds_end;
+static unsigned long loads;
+
+static void *load_and_unload(void *arg)
+{
+	while (!rounds_end) {
+		void *lib = dlopen(library, RTLD_NOW);
+
+		if (!lib)
+			abort();
+		usleep(1000);
+		dlclose(lib);
+		usleep(1000);
+		loads++;
+	}
+	return arg;
+}
+
+static void rounds(long n)
+{
+	pthread_t beside;
+
+	wrong_set = wrong_kept = calls = loads = 0;
+	rounds_end = 0;
+	if (library && pthread_create(&beside, NULL, load_and_unload, NULL))
+		abort();
+	for (; n > 0; n -= 2) {
+		round_of(pthread_sigmask);
+		round_of(sigprocmask);
+	}
+	rounds_end = 1;
+	if (library)
+		pthread_join(beside, NULL);
+}
+
+int main(int argc, char **argv)
 {
 	char line[32];
 	sigset_t all;
-	long n;
 
+	library = argc > 1 ? argv[1] : NULL;
 	if (pipe(lock))
 		return 1;
 	signal(SIGUSR1, on_signal);
@@ -75,12 +113,9 @@ int main(void)
 			pthread_sigmask(SIG_SETMASK, &all, NULL);
 		if (!strcmp(line, "open\n"))
 			pthread_sigmask(SIG_UNBLOCK, &all, NULL);
-		wrong_set = wrong_kept = calls = 0;
-		for (n = atol(line); n > 0; n -= 2) {
-			round_of(pthread_sigmask);
-			round_of(sigprocmask);
-		}
-		printf("set %lu\nkept %lu\ncalls %lu\ndone\n", wrong_set, wrong_kept, calls);
+		rounds(atol(line));
+		printf("set %lu\nkept %lu\ncalls %lu\nloads %lu\ndone\n", wrong_set, wrong_kept,
+		       calls, loads);
 	}
 	return 0;
 }
