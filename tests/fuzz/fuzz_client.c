@@ -18,6 +18,8 @@
 #include "engine/ring.h"
 #include "session/client.h"
 
+#include "input.h"
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define NOBODY 0x3fffffff /* a pid above the kernel's highest */
@@ -28,10 +30,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define OFF_COUNTERS 8192
 #define OFF_HISTS 12288
 
-struct in {
-	const uint8_t *p, *end;
-};
-
 struct play {
 	struct in in;
 	struct ukp_session *s;
@@ -40,27 +38,6 @@ struct play {
 	size_t chan_size;
 	volatile unsigned int sink;
 };
-
-static unsigned int byte(struct in *in)
-{
-	return in->p < in->end ? *in->p++ : 0;
-}
-
-static unsigned int word(struct in *in)
-{
-	unsigned int lo = byte(in);
-
-	return lo | byte(in) << 8;
-}
-
-static size_t bytes(struct in *in, void *to, size_t n)
-{
-	if (n > (size_t)(in->end - in->p))
-		n = (size_t)(in->end - in->p);
-	memcpy(to, in->p, n);
-	in->p += n;
-	return n;
-}
 
 /* Some of the input at some places. */
 static void overlay(struct in *in, unsigned char *mem, size_t size)

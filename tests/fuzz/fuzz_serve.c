@@ -22,6 +22,8 @@
 #include "session/serve.h"
 #include "ukprobes/session.h"
 
+#include "input.h"
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define REQUESTS 12
@@ -46,28 +48,10 @@ static const char *const definitions[16] = {
 	"r dlsym",
 };
 
-struct in {
-	const uint8_t *p, *end;
-};
-
 static struct broker broker = { .listen_fd = -1, .pidfd = -1 };
 /* Is always there, so that nobody is the last. */
 static struct client other = { .fd = -1, .broker = &broker };
 static pid_t pid;
-
-static unsigned int byte(struct in *in)
-{
-	return in->p < in->end ? *in->p++ : 0;
-}
-
-static size_t bytes(struct in *in, void *to, size_t n)
-{
-	if (n > (size_t)(in->end - in->p))
-		n = (size_t)(in->end - in->p);
-	memcpy(to, in->p, n);
-	in->p += n;
-	return n;
-}
 
 static void must(bool ok, const char *what)
 {
