@@ -137,27 +137,28 @@ static void one_that_runs_on_by_itself_is_held_again_as_it_was(void **state)
 		pid_t pid = child(spin_or_call, &job);
 		struct inject *t;
 		uint64_t mask;
-		long before, i;
+		long before, first, i;
 		int looks;
 
 		await_word(&job.s->ready, 1);
 		t = opened(pid);
 		seized(t);
+		first = job.s->count[0];
 		mask = inject_thread_at(t, 0)->sigblk;
 		for (i = 0; i < 20; i++) {
 			if (i == 10)
 				kill(pid, SIGUSR1);
-			before = job.s->count[0];
 			looks = 0;
 			assert_int_equal(inject_run_on(t, 0, count_looks, &looks), 0);
 			assert_in_range(looks, 1, 2);
-			if (busy && i < 10)
-				assert_true(job.s->count[0] > before);
 			before = job.s->count[0];
 			nap_ms(1);
 			assert_int_equal(job.s->count[0], before);
 			assert_int_equal(inject_thread_at(t, 0)->sigblk & mask, mask);
 		}
+		/* Not each time: on a busy machine it may have waited for a CPU. */
+		if (busy)
+			assert_true(job.s->count[0] > first);
 		inject_close(t);
 		await_word(&job.s->signals, 1);
 		assert_int_equal(job.s->signals, 1);
