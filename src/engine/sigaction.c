@@ -14,7 +14,7 @@
 
 #define TRAP_BIT (1ull << (UKP_SIGTRAP - 1))
 
-enum { NR_rt_sigaction = 13 };
+enum { NR_rt_sigaction = 13, NR_getpid = 39 };
 
 /* struct sigaction of glibc and musl */
 struct libc_sigaction {
@@ -57,26 +57,64 @@ static int answer(struct pt_regs *regs, struct ukp_sigaction *now)
 	return ukp_hit_returned(regs, ret);
 }
 
-/* The function gets a copy: it is read at once, long before it is taken for another. */
-static void set_opened(struct ukp_ctl *ctl, int sig, struct pt_regs *regs,
-                       struct libc_sigaction *act)
+static bool wants_opening(const struct libc_sigaction *act)
 {
-	struct ukp_sigaction *set = ukp_old_action(ctl, sig);
-	struct ukp_priv *priv = ukp_priv_of(ctl);
-	uint64_t i = __atomic_fetch_add(&priv->next_copy, 1, __ATOMIC_RELAXED) % UKP_NR_COPIES;
+	return act->handler > UKP_SIG_IGN && act->mask[0] & TRAP_BIT;
+}
 
-	_Static_assert(sizeof(*act) == sizeof(priv->copy[0]), "libc's");
-	set->handler = act->handler;
-	set->mask = act->mask[0] & ~UKP_SIGNALS_NEVER_BLOCKED;
-	__atomic_fetch_or(&priv->opened, 1ull << (sig - 1), __ATOMIC_RELEASE);
-	act->mask[0] &= ~TRAP_BIT;
-	ukp_arch_copy(priv->copy[i], act, sizeof(*act));
-	regs->si = (uint64_t)priv->copy[i];
+/* Set as it is in force already, by the program itself: then it is not ours any more. */
+static void forget_opened(struct ukp_ctl *ctl, int sig, const struct libc_sigaction *act)
+{
+	const struct ukp_sigaction *set = ukp_old_action(ctl, sig);
+
+	if (act->handler == set->handler &&
+	    (act->mask[0] & ~UKP_SIGNALS_NEVER_BLOCKED) == (set->mask & ~TRAP_BIT))
+		__atomic_fetch_and(&ukp_priv_of(ctl)->opened, ~(1ull << (sig - 1)),
+		                   __ATOMIC_RELEASE);
+}
+
+/*
+ * The whole call.  Left to the function, its argument would have to lie somewhere until
+ * that reads it, and what it tells as the old one would have to be in force for a moment:
+ * a handler that comes then would block SIGTRAP.
+ */
+static int set_handler(struct ukp_ctl *ctl, int sig, struct pt_regs *regs,
+                       const struct libc_sigaction *act, const struct ukp_sigaction *opened)
+{
+	struct ukp_sigaction *set = ukp_old_action(ctl, sig), now;
+	struct ukp_sigaction next = { .handler = act->handler,
+		                      .flags = (uint32_t)act->flags | UKP_SA_RESTORER,
+		                      .restorer = ctl->restorer,
+		                      .mask = act->mask[0] & ~UKP_SIGNALS_NEVER_BLOCKED };
+	struct libc_sigaction oact;
+	uint64_t ret;
+
+	if (ukp_arch_copy(&ret, (void *)regs->sp, 8))
+		return 0;
+	/* Said before it is done, for whoever has to put it back. */
+	if (wants_opening(act)) {
+		set->handler = next.handler;
+		set->mask = next.mask;
+		__atomic_fetch_or(&ukp_priv_of(ctl)->opened, 1ull << (sig - 1), __ATOMIC_RELEASE);
+		next.mask &= ~TRAP_BIT;
+	} else {
+		forget_opened(ctl, sig, act);
+	}
+	/* What can't be is for the function to say. */
+	if (ukp_arch_syscall(NR_rt_sigaction, sig, (long)&next, (long)&now, 8))
+		return 0;
+	if (ukp_is_opened(&now, opened))
+		now.mask |= TRAP_BIT;
+	to_libc(&oact, &now);
+	if (regs->dx && ukp_arch_copy((void *)regs->dx, &oact, sizeof(oact)))
+		return 0;
+	return ukp_hit_returned(regs, ret);
 }
 
 static int open_handler(struct ukp_ctl *ctl, int sig, struct pt_regs *regs)
 {
-	struct ukp_sigaction now, *set = ukp_old_action(ctl, sig);
+	/* As it was set until now; none, if that has not been opened. */
+	struct ukp_sigaction now, old = *ukp_old_action(ctl, sig);
 	const bool opened = is_opened(ctl, sig, &now);
 	struct libc_sigaction act;
 
@@ -84,18 +122,20 @@ static int open_handler(struct ukp_ctl *ctl, int sig, struct pt_regs *regs)
 		return opened ? answer(regs, &now) : 0;
 	if (ukp_arch_copy(&act, (void *)regs->si, sizeof(act)))
 		return 0;
-	/* For a moment, so that the function finds it as the program had set it. */
-	if (opened && regs->dx) {
-		now.mask |= TRAP_BIT;
-		ukp_arch_syscall(NR_rt_sigaction, sig, (long)&now, 0, 8);
-	}
-	if (act.handler > UKP_SIG_IGN && act.mask[0] & TRAP_BIT)
-		set_opened(ctl, sig, regs, &act);
-	else if (act.handler == set->handler &&
-	         (act.mask[0] & ~UKP_SIGNALS_NEVER_BLOCKED) == (set->mask & ~TRAP_BIT))
-		__atomic_fetch_and(&ukp_priv_of(ctl)->opened, ~(1ull << (sig - 1)),
-		                   __ATOMIC_RELEASE);
+	if (!opened)
+		old.handler = UKP_SIG_DFL;
+	if (ctl->restorer && (wants_opening(&act) || (opened && regs->dx)))
+		return set_handler(ctl, sig, regs, &act, &old);
+	forget_opened(ctl, sig, &act);
 	return 0;
+}
+
+/* A child by vfork() has this memory, and dispositions of its own until it executes. */
+static bool is_other_process(const struct ukp_ctl *ctl)
+{
+	const uint64_t alive = __atomic_load_n(&ukp_priv_of(ctl)->alive, __ATOMIC_RELAXED);
+
+	return alive && alive != (uint64_t)ukp_arch_syscall(NR_getpid, 0, 0, 0, 0);
 }
 
 int ukp_sigaction_hit(struct ukp_hit *hit, uint64_t ctx)
@@ -110,6 +150,9 @@ int ukp_sigaction_hit(struct ukp_hit *hit, uint64_t ctx)
 		return 0;
 	if (!(ctl->taken & 1ull << (sig - 1)))
 		return ctl->flags & UKP_CTL_OPENS ? open_handler(ctl, (int)sig, regs) : 0;
+	/* A breakpoint would end it without our handler. */
+	if (regs->si && sig != UKP_SIGTRAP && is_other_process(ctl))
+		return 0;
 	old = ukp_old_action(ctl, (int)sig);
 	/*
 	 * Arguments that fault are left to the function itself.  Where a fault would
@@ -122,7 +165,7 @@ int ukp_sigaction_hit(struct ukp_hit *hit, uint64_t ctx)
 	to_libc(&oact, old);
 	if (regs->dx && ukp_arch_copy((void *)regs->dx, &oact, sizeof(oact)))
 		return 0;
-	if (regs->si) {
+	if (regs->si && !(sig == UKP_SIGTRAP && is_other_process(ctl))) {
 		old->flags = (uint32_t)act.flags | UKP_SA_RESTORER;
 		old->mask = act.mask[0];
 		old->restorer = ctl->restorer;

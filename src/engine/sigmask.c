@@ -12,21 +12,8 @@
 #include "engine/hit.h"
 #include "engine/signal.h"
 
-#define MOST 24 /* signals: whoever blocks fewer of them, and SIGTRAP among these, means it */
-
 enum { NR_rt_sigprocmask = 14 };
 enum { LIBC_SIG_BLOCK, LIBC_SIG_UNBLOCK, LIBC_SIG_SETMASK };
-
-static bool blocks_most(uint64_t set)
-{
-	unsigned int n;
-
-	if (!(set & 1ull << (UKP_SIGTRAP - 1)))
-		return false;
-	for (n = 0; set; n++)
-		set &= set - 1;
-	return n >= MOST;
-}
 
 /*
  * Which of the kept ones it is; UKP_NR_SET_MASKS: there are too many others.  They stay:
@@ -100,7 +87,7 @@ int ukp_sigmask_hit(struct ukp_hit *hit, uint64_t ctx)
 	if (!regs->si)
 		return priv->mask[0] || hit->ctl->nr_masks ? answer(hit) : 0;
 	if ((how != LIBC_SIG_BLOCK && how != LIBC_SIG_SETMASK) ||
-	    ukp_arch_copy(&mask, (void *)regs->si, sizeof(mask)) || !blocks_most(mask))
+	    ukp_arch_copy(&mask, (void *)regs->si, sizeof(mask)) || !ukp_blocks_most(mask))
 		return 0;
 	mask &= ~UKP_SIGNALS_NEVER_BLOCKED;
 	i = keep(priv, mask);

@@ -109,6 +109,18 @@ static inline bool ukp_is_opened(const struct ukp_sigaction *now, const struct u
 	       now->mask == (set->mask & ~(1ull << (UKP_SIGTRAP - 1))) && now->mask != set->mask;
 }
 
+/* Whoever blocks fewer signals, and SIGTRAP among these, means it. */
+static inline bool ukp_blocks_most(uint64_t mask)
+{
+	unsigned int n;
+
+	if (!(mask & 1ull << (UKP_SIGTRAP - 1)))
+		return false;
+	for (n = 0; mask; n++)
+		mask &= mask - 1;
+	return n >= 24;
+}
+
 /* Give a signal that isn't ours to the program, as if it had come straight. */
 int ukp_signal_chain(struct ukp_ctl *ctl, int sig, struct ukp_siginfo *info,
                      struct ukp_ucontext *uc);

@@ -53,6 +53,7 @@ void inject_close(struct inject *t); /* releases if held */
  */
 void inject_beside(struct inject *t, struct pause *pause);
 pid_t inject_pid(const struct inject *t);
+pid_t inject_ns_pid(const struct inject *t);   /* in the target's innermost pid namespace */
 pid_t inject_live_tid(const struct inject *t); /* the leader unless it has ended; 0: none */
 
 /*

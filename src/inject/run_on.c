@@ -51,7 +51,7 @@ static bool run(struct inject *t, pid_t tid, struct stop *stop)
 		    (stop->kind == STOP_SIGNAL && is_trap(tid, stop->sig)))
 			return true;
 		/* Any other signal has its turn: it stands at the begin of the handler. */
-		if (stop->kind == STOP_SIGNAL && !is_fault(stop->sig))
+		if (stop->kind != STOP_SIGNAL || !is_fault(stop->sig))
 			break;
 	}
 	return false;

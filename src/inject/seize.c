@@ -225,7 +225,7 @@ static int collect(struct inject *t, int64_t deadline, struct err *err)
 	return 0;
 }
 
-static pid_t read_ns_tid(struct inject *t, pid_t tid)
+static pid_t read_ns_tid(const struct inject *t, pid_t tid)
 {
 	char status[4096];
 	const char *p;
@@ -236,13 +236,17 @@ static pid_t read_ns_tid(struct inject *t, pid_t tid)
 	for (p = proc_field(status, "NSpid"); p && *p && *p != '\n';) {
 		char *end;
 		long n = strtol(p, &end, 10);
-
 		if (end == p)
 			break;
 		last = (pid_t)n;
 		p = end + strspn(end, " \t");
 	}
 	return last;
+}
+
+pid_t inject_ns_pid(const struct inject *t)
+{
+	return read_ns_tid(t, t->pid);
 }
 
 /* Registers and mask of a stopped thread; false: it was killed or moved by an exec. */

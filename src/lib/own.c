@@ -246,6 +246,7 @@ static int make_priv(struct ukp_ctl *ctl, struct err *err)
 	char *p;
 
 	area_layout(&priv, &pool, ctl->nr_instances);
+	priv.alive = (uint64_t)getpid();
 	area_left_out(&priv, out);
 	p = map_private(priv.size, PROT_READ | PROT_WRITE);
 	if (!p)

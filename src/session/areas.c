@@ -299,6 +299,7 @@ static int fill_priv(struct target *t)
 	int ret;
 
 	area_layout(&priv, &pool, AREA_INSTANCES);
+	priv.alive = (uint64_t)inject_ns_pid(t->inject);
 	area_frames(&priv, &frames, AREA_FRAMES);
 	ret = inject_write(t->inject, t->own.priv, &priv, sizeof(priv));
 	if (!ret)

@@ -88,12 +88,17 @@ static bool is_closed(struct target *t)
 	return t->no_traps;
 }
 
+static bool blocks_trap(uint64_t mask)
+{
+	return mask & 1ull << (UKP_SIGTRAP - 1);
+}
+
 /*
  * A breakpoint met with SIGTRAP blocked kills.  Threads that a library keeps
  * for itself with all signals blocked (jemalloc's, say) get SIGTRAP opened, and
  * what a read in the jump form may raise, while we are here.
  */
-static int open_masks(struct target *t, uint64_t those, struct err *err)
+static int open_masks(struct target *t, bool (*closed)(uint64_t mask), struct err *err)
 {
 	size_t i;
 	uint32_t k;
@@ -101,7 +106,7 @@ static int open_masks(struct target *t, uint64_t those, struct err *err)
 	for (i = 0; i < inject_nr_threads(t->inject); i++) {
 		uint64_t mask = inject_thread_at(t->inject, i)->sigblk;
 
-		if ((mask & those) != those)
+		if (!closed(mask))
 			continue;
 		for (k = 0; k < t->own.nr_masks && t->own.mask[k] != mask; k++)
 			;
@@ -350,8 +355,11 @@ static bool is_setting(struct target *t)
 	size_t i;
 
 	for (i = 0; i < inject_nr_threads(t->inject); i++) {
-		const uint64_t pc = inject_thread_at(t->inject, i)->regs.rip;
+		uint64_t pc = inject_thread_at(t->inject, i)->regs.rip, to;
 
+		/* One that stood where the jump came is behind our probe, in the jump's copy. */
+		if (optimize_leads(t, pc, &to))
+			pc = to;
 		if (!sym_resolve(t->sym, pc, &s, &off))
 			continue;
 		for (p = t->internal; p; p = p->next_mine)
@@ -369,7 +377,7 @@ int target_open_blocked(struct target *t, struct err *err)
 		return ret;
 	ret = breathe_while(t, is_setting, err);
 	if (!ret && !t->no_traps)
-		ret = open_masks(t, ALL_SIGNALS, err);
+		ret = open_masks(t, ukp_blocks_most, err);
 	target_release(t);
 	return ret;
 }
@@ -457,7 +465,7 @@ int target_take(struct target *t, struct err *err)
 	if (is_closed(t))
 		keep_traps_out(t);
 	else
-		ret = open_masks(t, 1ull << (UKP_SIGTRAP - 1), err);
+		ret = open_masks(t, blocks_trap, err);
 	if (!ret && !t->no_traps && is_hooked(t)) {
 		t->own.flags |= UKP_CTL_OPENS;
 		t->ctl->flags = t->own.flags;

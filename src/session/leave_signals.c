@@ -159,33 +159,23 @@ static void restore_masks(struct leave *l)
 struct argument {
 	uint64_t at;
 	size_t len;
-	uint64_t was[19];
+	uint64_t was[16];
 };
 
 static bool as_program_had(const struct leave *l, const struct ukp_priv *p, uint64_t word,
                            struct argument *a)
 {
-	const uint64_t off = word - l->ctl->priv;
-	const uint64_t copies = off - offsetof(struct ukp_priv, copy);
-	const uint64_t sets = off - offsetof(struct ukp_priv, set);
+	const uint64_t off = word - l->ctl->priv - offsetof(struct ukp_priv, set);
 	unsigned int i;
 
-	_Static_assert(sizeof(p->copy[0]) <= sizeof(a->was), "sigaction()'s is the longest");
-	if (copies < sizeof(p->copy)) {
-		i = copies / sizeof(p->copy[0]);
-		a->len = sizeof(p->copy[0]);
-		a->at = l->ctl->priv + offsetof(struct ukp_priv, copy) + i * a->len;
-		memcpy(a->was, p->copy[i], a->len);
-		a->was[1] |= 1ull << (UKP_SIGTRAP - 1); /* its mask: libc's struct sigaction */
-	} else if (sets < sizeof(p->set)) {
-		i = sets / sizeof(p->set[0]);
-		a->len = sizeof(p->set[0]);
-		a->at = l->ctl->priv + offsetof(struct ukp_priv, set) + i * a->len;
-		memcpy(a->was, p->set[i], a->len);
-		a->was[0] = p->mask[i];
-	} else {
+	_Static_assert(sizeof(p->set[0]) == sizeof(a->was), "libc's sigset_t");
+	if (off >= sizeof(p->set))
 		return false;
-	}
+	i = off / sizeof(p->set[0]);
+	a->len = sizeof(p->set[0]);
+	a->at = word - off % a->len;
+	memcpy(a->was, p->set[i], a->len);
+	a->was[0] = p->mask[i];
 	return true;
 }
 
@@ -223,7 +213,7 @@ static void restore_argument(struct leave *l, const struct ukp_priv *p, size_t i
 
 void leave_arguments(struct leave *l)
 {
-	const uint64_t off = offsetof(struct ukp_priv, copy);
+	const uint64_t off = offsetof(struct ukp_priv, mask);
 	struct ukp_priv *p = calloc(1, sizeof(*p));
 	size_t i;
 

@@ -26,7 +26,7 @@
 #include "wire/site.h"
 
 #define UKP_CTL_MAGIC 0x6c746370706b75ull /* "ukppctl" */
-#define UKP_CTL_VERSION 7
+#define UKP_CTL_VERSION 8
 #define UKP_CTL_SIZE (512u << 20) /* address space; pages come with use, 300 bytes a site */
 
 /* A mapping that we made in the target, for whoever has to take it away. */

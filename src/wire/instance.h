@@ -67,7 +67,6 @@ struct ukp_instance {
 };
 
 #define UKP_NR_SIGNALS 32
-#define UKP_NR_COPIES 16
 #define UKP_NR_SET_MASKS 16
 #define UKP_NR_BOUND 4096
 
@@ -88,7 +87,7 @@ struct ukp_sigaction {
 /* A private mapping of the target. */
 struct ukp_priv {
 	/* page 0, wiped on fork */
-	uint64_t alive; /* nonzero in the process that was attached to */
+	uint64_t alive; /* in the process that was attached to: its pid as it sees it itself */
 	uint64_t child; /* tells a forked child from its parents; 0: not asked yet, or the target */
 	unsigned char pad[4096 - 16];
 	/* the pool, then at these offsets from the start of the mapping: */
@@ -109,8 +108,6 @@ struct ukp_priv {
 	 * SIGTRAP from, unless it was changed since: old says what it was.
 	 */
 	uint64_t opened;
-	uint64_t next_copy;
-	uint64_t copy[UKP_NR_COPIES][19]; /* libc's struct sigaction, for calls under way */
 	/* Masks that threads set, with UKP_SIGNALS_OPEN in them, and libc's sigset_t without; 0:
 	 * none. */
 	uint64_t mask[UKP_NR_SET_MASKS], set[UKP_NR_SET_MASKS][16];
