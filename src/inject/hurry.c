@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A tracer that waits for its turn makes the whole target wait, so it goes first for
- * as long as it holds: as a real-time thread of the lowest priority where it may, else
- * with the best nice value.  The latter is not enough by itself: a thread that the
- * tracer wakes, to stop it or to let it go, has its turn before a tracer that has just
- * had one, and keeps it for a slice.  Without the right to either, nothing changes.
+ * A tracer that waits for its turn makes the whole target wait, so it has the best nice
+ * value for as long as it holds, where it may: it may then be as much before others as
+ * the scheduler lets anybody, and is never without a turn.
  *
- * No flag resets it on a fork, as only the privileged may take that back; who holds
- * makes no children.
+ * Not as a real-time thread, though that goes before all that woke it: real-time threads
+ * have a budget together, and whose CPU has used it up (another such thread that spins)
+ * stands still until the next second, or for as long as that one spins, and with it the
+ * target.  That was seen to last for minutes.
  *
  * A thread that works beside the tracer makes a pause meanwhile.  It would keep its CPU
  * for a slice of milliseconds, and a thread that is to stop, or to work for us in the
@@ -18,22 +18,30 @@
 
 #include "base/pause.h"
 
-#include <sched.h>
 #include <sys/resource.h>
 
-#define FIRST (-20) /* nice */
+#include <sched.h>
+#include <sys/syscall.h>
 
-/* Before whom it goes already: real-time threads, deadlines. */
-static bool may_wait(int policy)
+#define FIRST (-20)       /* nice */
+#define SLICE_NS 100000ul /* who asks for short ones goes before others, since Linux 6.12 */
+
+/* sched_setattr()'s, which libc doesn't have. */
+struct attr {
+	uint32_t size, policy;
+	uint64_t flags;
+	int32_t nice;
+	uint32_t priority;
+	uint64_t runtime, deadline, period;
+};
+
+/* Of a thread of the normal policy; 0 is the kernel's own slice. */
+static void set_slice(int nice, uint64_t ns)
 {
-	return policy == SCHED_OTHER || policy == SCHED_BATCH || policy == SCHED_IDLE;
-}
+	struct attr a = { .size = sizeof(a), .policy = SCHED_OTHER, .nice = nice, .runtime = ns };
 
-static bool set_policy(int policy, int priority)
-{
-	struct sched_param param = { .sched_priority = priority };
-
-	return !sched_setscheduler(0, policy, &param);
+	if (sched_getscheduler(0) == SCHED_OTHER)
+		syscall(SYS_sched_setattr, 0, &a, 0);
 }
 
 void inject_beside(struct inject *t, struct pause *pause)
@@ -50,27 +58,18 @@ void hurry(struct inject *t)
 	t->hurries = true;
 	if (t->beside)
 		pause_begin(t->beside);
-	t->pace = PACE_OWN;
-	t->policy = sched_getscheduler(0);
-	if (!may_wait(t->policy & ~SCHED_RESET_ON_FORK))
-		return;
-	if (set_policy(SCHED_FIFO | (t->policy & SCHED_RESET_ON_FORK), 1)) {
-		t->pace = PACE_REAL_TIME;
-		return;
-	}
 	errno = 0;
 	t->nice = getpriority(PRIO_PROCESS, 0);
-	if (!errno && !setpriority(PRIO_PROCESS, 0, FIRST))
-		t->pace = PACE_NICE;
+	t->first = !errno && t->nice > FIRST && !setpriority(PRIO_PROCESS, 0, FIRST);
+	set_slice(t->first ? FIRST : t->nice, SLICE_NS);
 }
 
 void relax(struct inject *t)
 {
-	if (t->pace == PACE_REAL_TIME)
-		set_policy(t->policy, 0);
-	else if (t->pace == PACE_NICE)
+	if (t->first)
 		setpriority(PRIO_PROCESS, 0, t->nice);
-	t->pace = PACE_OWN;
+	set_slice(t->nice, 0);
+	t->first = false;
 	t->hurries = false;
 	if (t->beside)
 		pause_end(t->beside);

@@ -88,8 +88,8 @@ struct inject {
 	unsigned int waits; /* nested wait_start(): SIGCHLD is blocked */
 	sigset_t mask;      /* the caller's own */
 	bool owed;
-	enum { PACE_OWN, PACE_NICE, PACE_REAL_TIME } pace;
-	int policy, nice; /* the caller's own, while its pace is another */
+	bool first; /* by its nice value, while that is not the caller's own */
+	int nice;
 	bool hurries;
 	struct pause *beside;                     /* made meanwhile; NULL: none */
 	int64_t stopped_at, stopped_for, longest; /* us */

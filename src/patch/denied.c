@@ -56,7 +56,7 @@ static int add_entry(struct denied *d, struct sym_module *m, const struct deny_e
 	size_t n = deny_symbols(d->sym, m, e, s, 4), i;
 	int err = 0;
 
-	if (e->kind == DENY_RETURN && !ret)
+	if (deny_is_of_returns(e) && !ret)
 		return 0;
 	for (i = 0; i < n && !err; i++)
 		err = add_range(deny_is_of_traps(e) ? &d->trap : &d->by_name,
@@ -106,6 +106,7 @@ int denied_open(struct denied **ret_d, struct sym_proc *sym, struct sym_module *
 {
 	struct denied *d = calloc(1, sizeof(*d));
 	const struct deny_entry *e;
+	bool libc;
 	int err;
 
 	*ret_d = d;
@@ -120,12 +121,12 @@ int denied_open(struct denied **ret_d, struct sym_proc *sym, struct sym_module *
 	if (!err && ret && sym_module_start(m))
 		err = add_range(&d->inplace, sym_module_start(m), sym_module_start(m) + 1,
 		                deny_start);
-	if (!err && deny_is_libc(sym, m)) {
-		if (!sym_module_is_exe(m))
-			d->nameless = deny_nameless(sym, m, &d->nameless_trap);
-		for (e = deny_list(); e->name && !err; e++)
+	libc = deny_is_libc(sym, m);
+	if (!err && libc && !sym_module_is_exe(m))
+		d->nameless = deny_nameless(sym, m, &d->nameless_trap);
+	for (e = deny_list(); e->name && !err; e++)
+		if (libc || deny_is_anywhere(e))
 			err = add_entry(d, m, e, ret);
-	}
 	if (err) {
 		denied_close(d);
 		*ret_d = NULL;

@@ -127,6 +127,13 @@ static const struct deny_entry list[] = {
 	{ "dlopen", DENY_RETURN, reads, false, NULL },
 	{ "dlmopen", DENY_RETURN, reads, false, NULL },
 	{ "dl_iterate_phdr", DENY_RETURN, reads, false, NULL }, /* whose namespace to show */
+	/* It begins to unwind from where it was called: a destructor's end. */
+	{ "_Unwind_Resume", DENY_RETURN_ANYWHERE, reads, false, NULL },
+	/* The contexts of libunwinds: nongnu's, LLVM's. */
+	{ "_Ux86_64_getcontext", DENY_RETURN_ANYWHERE, reads, false, NULL },
+	{ "_Ux86_64_setcontext", DENY_RETURN_ANYWHERE, twice, false, NULL },
+	{ "unw_getcontext", DENY_RETURN_ANYWHERE, reads, false, NULL },
+	{ "__unw_getcontext", DENY_RETURN_ANYWHERE, reads, false, NULL },
 	{ "mcount", DENY_RETURN, reads, false, NULL },
 	{ "__fentry__", DENY_RETURN, reads, false, NULL },
 	{ "_mcount", DENY_RETURN, reads, false, NULL },
@@ -258,9 +265,19 @@ static bool applies(const struct deny_entry *e, const struct sym_symbol *s, uint
 {
 	if (addr - s->addr >= s->size)
 		return false;
-	if (e->kind == DENY_RETURN)
+	if (deny_is_of_returns(e))
 		return ret;
 	return addr != s->addr || !deny_but_entry(e);
+}
+
+bool deny_is_anywhere(const struct deny_entry *e)
+{
+	return e->kind == DENY_RETURN_ANYWHERE;
+}
+
+bool deny_is_of_returns(const struct deny_entry *e)
+{
+	return e->kind == DENY_RETURN || deny_is_anywhere(e);
 }
 
 bool deny_but_entry(const struct deny_entry *e)
@@ -315,13 +332,14 @@ const char *deny_nameless(struct sym_proc *p, struct sym_module *m, bool *trap)
 static const char *check_list(struct sym_proc *p, struct sym_module *m, uint64_t addr, bool ret,
                               bool *trap)
 {
+	const bool libc = deny_is_libc(p, m);
 	const struct deny_entry *e;
 	const char *why = NULL;
 	struct sym_symbol s[4];
 	size_t n, i;
 
 	for (e = list; e->name; e++) {
-		n = deny_symbols(p, m, e, s, 4);
+		n = libc || deny_is_anywhere(e) ? deny_symbols(p, m, e, s, 4) : 0;
 		for (i = 0; i < n; i++) {
 			if (!applies(e, &s[i], addr, ret))
 				continue;
@@ -357,10 +375,11 @@ static const char *check(struct sym_proc *p, uint64_t addr, bool ret, bool *trap
 		return why;
 	why = deny_uv(p, m, addr);
 	*trap = why;
-	if (why || !deny_is_libc(p, m))
+	if (why)
 		return why;
 	/* Debug symbols, where they are installed, change nothing. */
-	if (!sym_module_is_exe(m) && (!sym_resolve(p, addr, &s, &off) || !s.global))
+	if (deny_is_libc(p, m) && !sym_module_is_exe(m) &&
+	    (!sym_resolve(p, addr, &s, &off) || !s.global))
 		return deny_nameless(p, m, trap);
 	return check_list(p, m, addr, ret, trap);
 }

@@ -10,10 +10,11 @@
 #include "sym/sym.h"
 
 enum deny_kind {
-	DENY_TRAP,      /* a breakpoint; a jump may stand there */
-	DENY_TRAP_BODY, /* the same, but at the entry */
-	DENY_BODY,      /* any probe but at the entry */
-	DENY_RETURN,    /* return probes */
+	DENY_TRAP,            /* a breakpoint; a jump may stand there */
+	DENY_TRAP_BODY,       /* the same, but at the entry */
+	DENY_BODY,            /* any probe but at the entry */
+	DENY_RETURN,          /* return probes */
+	DENY_RETURN_ANYWHERE, /* the same, not of libc alone */
 };
 
 struct deny_entry {
@@ -54,6 +55,8 @@ const char *deny_jumps(const struct sym_module *m);
 const char *deny_nameless(struct sym_proc *p, struct sym_module *m, bool *trap);
 /* Against breakpoints alone?  Not at the entry? */
 bool deny_is_of_traps(const struct deny_entry *e);
+bool deny_is_anywhere(const struct deny_entry *e);   /* not of libc alone */
+bool deny_is_of_returns(const struct deny_entry *e); /* of return probes */
 bool deny_but_entry(const struct deny_entry *e);
 /* The answer of deny_check(), from a reason that is against breakpoints alone, or not. */
 const char *deny_split(const char *why, bool trap, bool ret, const char **jump_only);

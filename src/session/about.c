@@ -73,6 +73,7 @@ static void print_names(FILE *out)
 		[DENY_TRAP_BODY] = " (after the entry, but by a jump)",
 		[DENY_BODY] = " (after the entry)",
 		[DENY_RETURN] = " (returns)",
+		[DENY_RETURN_ANYWHERE] = " (returns)",
 	};
 	const struct deny_entry *e;
 
@@ -97,7 +98,7 @@ static void print_ranges(struct sym_proc *p, FILE *out)
 	for (e = deny_list(); e->name; e++) {
 		n = sym_lookup(p, NULL, e->name, s, 8);
 		for (i = 0; i < n && i < 8; i++)
-			if (deny_check(p, s[i].addr + deny_but_entry(e), e->kind == DENY_RETURN,
+			if (deny_check(p, s[i].addr + deny_but_entry(e), deny_is_of_returns(e),
 			               NULL))
 				fprintf(out, "0x%016" PRIx64 "-0x%016" PRIx64 "\t%s%s\n", s[i].addr,
 				        s[i].addr + s[i].size, e->name,

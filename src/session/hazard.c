@@ -15,6 +15,10 @@
 #include <string.h>
 #include <sys/auxv.h>
 
+/* Two handlers, one in the other, each with a breakpoint; what they and the engine use. */
+#define ALTSTACK_FRAMES 4
+#define ALTSTACK_REST 4096
+
 #ifndef AT_MINSIGSTKSZ
 #define AT_MINSIGSTKSZ 51
 #endif
@@ -42,11 +46,10 @@ const char *hazard_find(struct sym_proc *p, pid_t pid, uint64_t altstack)
 {
 	size_t i;
 
-	if (altstack && altstack < 2 * getauxval(AT_MINSIGSTKSZ))
-		return "its alternate signal stack has no room for a second signal: a breakpoint "
-		       "in "
-		       "a handler that runs there kills it -> probe nothing that its signal "
-		       "handlers call, or have it take SIGSTKSZ bytes";
+	if (altstack && altstack < ALTSTACK_FRAMES * getauxval(AT_MINSIGSTKSZ) + ALTSTACK_REST)
+		return "its alternate signal stack may have no room for two more signals: a "
+		       "breakpoint in a handler that runs there kills it -> probe nothing that its "
+		       "signal handlers call, or have it take 64 KiB";
 
 	for (i = 0; i < sym_nr_modules(p); i++)
 		if (sym_module_has_aio(sym_module_at(p, i)))

@@ -144,7 +144,8 @@ static bool is_versionless(const struct sym_proc *p, const struct sym_module *m,
 		return false;
 	if (!strncmp(rest, ".so", 3) && (!rest[3] || rest[3] == '.'))
 		return true;
-	if (*rest == '.' && len > 3 && !strcmp(name + len - 3, ".so"))
+	/* libx.so; a soname as libx.so.6 of a file libx.so.6.0.1 */
+	if (*rest == '.' && strstr(name, ".so"))
 		return true;
 	return *rest == '-' && rest[1] >= '0' && rest[1] <= '9' && strstr(rest, ".so");
 }

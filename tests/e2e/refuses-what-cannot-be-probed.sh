@@ -145,3 +145,15 @@ if [ "$(id -u)" = 0 ]; then
 	user
 	target_refused "another user's" 'belongs to user'
 fi
+
+# An unwinder that begins where it was called from: a destructor's end. Its library is known
+# by its soname, too.
+build ways cc g++
+start "$BIN"
+for def in 'r libgcc_s.so.1:_Unwind_Resume' 'f libgcc_s.so.1:_Unwind_Resume%return'; do
+	for ret in auto slot; do
+		refused "$def" 'looks at its own return address|none of the 1 places' -p "$PID" "--ret=$ret" "$def"
+	done
+done
+trace_start 1 'p libstdc++.so.6:__cxa_throw'
+trace_end

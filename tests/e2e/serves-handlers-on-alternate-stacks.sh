@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # A breakpoint in a signal handler on an alternate stack is hit like any other
-# where there is room for the frames of two signals, and some for the agent;
+# where there is room for the frames of signals that nest, and some for the agent;
 # where there isn't, who attaches is warned.
 . tests/e2e/lib.sh
 build altstack dynamic gcc
 for form in 0 1; do
 	export UKPROBES_OPTIMIZATION=$form
-	start "$BIN" 6
+	start "$BIN" 12
 	snapshot "$PID" >"$T/before"
 	trace_start 1 'r work'
 	for i in 1 2 3; do
