@@ -24,6 +24,7 @@
 #define OPEN_TRIES 20 /* a quarter of a second */
 
 /* What a full set blocks: not SIGKILL, SIGSTOP and libc's own 32 and 33. */
+#define NEAR 4096 /* bytes */
 #define ALL_SIGNALS (~(1ull << 8 | 1ull << 18 | 1ull << 31 | 1ull << 32))
 
 /* All signals, as libraries block them in threads of their own. */
@@ -86,11 +87,6 @@ static bool is_closed(struct target *t)
 		t->no_traps = "a thread of the process blocks SIGTRAP, and a breakpoint kills it";
 	}
 	return t->no_traps;
-}
-
-static bool blocks_trap(uint64_t mask)
-{
-	return mask & 1ull << (UKP_SIGTRAP - 1);
 }
 
 /*
@@ -213,7 +209,7 @@ static bool is_hooked(const struct target *t)
 	const struct probe *p;
 
 	for (p = t->internal; p; p = p->next_mine)
-		if (p->id == AGENT_SIGACTION_HIT && p->site && p->enabled)
+		if (p->id == AGENT_SIGACTION_HIT && p->site && p->site->jumped)
 			return true;
 	return false;
 }
@@ -346,40 +342,40 @@ const char *target_has_hook(const struct target *t, uint64_t addr)
 	return NULL;
 }
 
+/*
+ * Is it in the function that has a hook of ours?  sigaction() goes on in another one,
+ * which lies beside it and has no name; of who sleeps there, that is not asked.
+ */
+static bool is_in(const struct target *t, const struct probe *p, const struct inject_thread *th,
+                  uint64_t pc)
+{
+	struct sym_symbol s;
+	uint64_t off;
+
+	if (p->id == AGENT_SIGACTION_HIT && (long)th->regs.orig_rax < 0 &&
+	    pc - p->addr + NEAR < 2 * NEAR)
+		return true;
+	return p->jump_only && sym_resolve(t->sym, pc, &s, &off) && p->addr == pc - off;
+}
+
 /* Has a thread come into a function before our jump did, and may be about to make its call? */
 static bool is_setting(struct target *t)
 {
-	struct sym_symbol s;
 	const struct probe *p;
-	uint64_t off;
 	size_t i;
 
 	for (i = 0; i < inject_nr_threads(t->inject); i++) {
-		uint64_t pc = inject_thread_at(t->inject, i)->regs.rip, to;
+		const struct inject_thread *th = inject_thread_at(t->inject, i);
+		uint64_t pc = th->regs.rip, to;
 
 		/* One that stood where the jump came is behind our probe, in the jump's copy. */
 		if (optimize_leads(t, pc, &to))
 			pc = to;
-		if (!sym_resolve(t->sym, pc, &s, &off))
-			continue;
 		for (p = t->internal; p; p = p->next_mine)
-			if (p->id == AGENT_SIGMASK_HIT && p->addr == pc - off)
+			if (is_in(t, p, th, pc))
 				return true;
 	}
 	return false;
-}
-
-int target_open_blocked(struct target *t, struct err *err)
-{
-	int ret = target_hold(t, err);
-
-	if (ret)
-		return ret;
-	ret = breathe_while(t, is_setting, err);
-	if (!ret && !t->no_traps)
-		ret = open_masks(t, ukp_blocks_most, err);
-	target_release(t);
-	return ret;
 }
 
 /*
@@ -443,35 +439,61 @@ static void keep_traps_out(struct target *t)
 }
 
 /* What was changed by someone since, we do without. */
-static void arm_internal(struct target *t)
+static void arm_internal(struct target *t, bool jump_only)
 {
 	struct err ignored = ERR_INIT;
 	struct probe *p;
 
 	for (p = t->internal; p; p = p->next_mine)
-		if (p->site && p->enabled)
+		if (p->site && p->enabled && !p->site->jump_only != jump_only)
 			probe_arm(t, p, &ignored);
 }
 
-int target_take(struct target *t, struct err *err)
+int target_settle(struct target *t, struct err *err)
 {
-	int ret;
-
 	t->own.tid_off = find_tid_offset(t);
 	t->ctl->tid_off = t->own.tid_off;
-	ret = take_signals(t, err);
-	if (ret)
-		return ret;
 	if (is_closed(t))
 		keep_traps_out(t);
-	else
-		ret = open_masks(t, blocks_trap, err);
+	arm_internal(t, true);
+	(void)err;
+	return 0;
+}
+
+static int take(struct target *t, struct err *err)
+{
+	int ret = target_begin(t, err);
+
+	if (ret)
+		return ret;
+	ret = take_signals(t, err);
+	if (!ret && !t->no_traps)
+		ret = open_masks(t, ukp_blocks_most, err);
 	if (!ret && !t->no_traps && is_hooked(t)) {
 		t->own.flags |= UKP_CTL_OPENS;
 		t->ctl->flags = t->own.flags;
 		open_handlers(t);
 	}
+	target_end(t);
 	if (!ret)
-		arm_internal(t);
+		arm_internal(t, false);
+	t->taken = !ret;
+	return ret;
+}
+
+int target_take(struct target *t, struct err *err)
+{
+	int ret = target_hold(t, err);
+
+	if (ret)
+		return ret;
+	/* One that is launched can't run on, and is not in there. */
+	if (t->holds == 1)
+		ret = breathe_while(t, is_setting, err);
+	if (!ret && !t->taken)
+		ret = take(t, err);
+	else if (!ret && !t->no_traps)
+		ret = open_masks(t, ukp_blocks_most, err);
+	target_release(t);
 	return ret;
 }

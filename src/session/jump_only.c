@@ -158,18 +158,15 @@ static int judge_singles(struct chan *c, struct err *err)
  * Our own land before anybody's breakpoint: a program that blocks all signals, as libuv
  * and python do, would die of one.  One that can have no jump we do without.
  */
-int jump_only_land_hooks(struct chan *c, struct err *err)
+int jump_only_land_hooks(struct target *t, struct err *err)
 {
-	struct target *t = c->target;
-	int ret;
-
-	if (!optimize_owes(t))
+	if (t->taken && !optimize_owes(t))
 		return 0;
-	optimize_await(t, SETS_MS);
-	land(t);
-	ret = target_open_blocked(t, err);
-	/* What is planted next is looked at as if nothing had been. */
-	return ret ? ret : optimize_off_for(t, c, err);
+	if (optimize_owes(t)) {
+		optimize_await(t, SETS_MS);
+		land(t);
+	}
+	return target_take(t, err);
 }
 
 int jump_only_land(struct chan *c, struct err *err)

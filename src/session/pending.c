@@ -271,6 +271,8 @@ static void set_hook(struct target *t, bool on)
 	struct err ignored = ERR_INIT;
 	struct probe *p;
 
+	if (on && jump_only_land_hooks(t, &ignored))
+		return;
 	__atomic_store_n(&t->ctl->loader,
 	                 !on                      ? UKP_LOADER_OFF
 	                 : pending_is_filtered(t) ? UKP_LOADER_TELLS

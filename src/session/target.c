@@ -341,7 +341,7 @@ static int step(struct target *t, int (*fn)(struct target *t, struct err *err), 
 	if (ret)
 		return ret;
 	/* One that is launched can't run on: its mask stays what it is. */
-	if (fn == target_take && t->holds == 1)
+	if (fn == target_settle && t->holds == 1)
 		ret = target_await_open(t, err);
 	/* What a killed broker has begun may come to be only now. */
 	if (fn == target_bring && inject_owes(t->inject))
@@ -368,7 +368,7 @@ static int enter(struct target *t, struct err *err)
 		return ret;
 	ret = target_fill(t, err);
 	if (!ret)
-		return step(t, target_take, err);
+		return step(t, target_settle, err);
 	if (!target_hold(t, &ignored)) {
 		undo(t);
 		target_release(t);

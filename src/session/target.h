@@ -181,6 +181,7 @@ struct target {
 	unsigned int holds;  /* nested target_hold() */
 	unsigned int begins; /* nested target_begin() */
 	bool dead;
+	bool taken; /* the dispositions are ours */
 	/* Why no breakpoint may stand anywhere, or NULL: a thread blocks the signal. */
 	const char *no_traps;
 	uint64_t caught;   /* signals that had a handler before it was held: bit n-1 */
@@ -226,9 +227,9 @@ void target_free(struct target *t);
 /* What can be found out while the target runs; nothing in it changes. */
 int target_prepare(struct target *t, struct err *err);
 /*
- * The agent's memory, what fills it, and then dispositions and the breakpoints
- * of our own probes.  All but the filling only while held, between begin and
- * end; in between the target may run, for nothing leads to the agent yet.
+ * The agent's memory, what fills it, and then what can be told of the threads.  All but
+ * the filling only while held, between begin and end; in between the target may run, for
+ * nothing leads to the agent yet.
  */
 int target_image(struct target *t, struct err *err); /* before: the agent to be written */
 int target_bring(struct target *t, struct err *err);
@@ -236,7 +237,7 @@ int target_fill(struct target *t, struct err *err);
 /* How much address space that takes, and what c says of its pieces if it lies at addr. */
 uint64_t target_area_size(void);
 void target_lay_out(struct ukp_ctl *c, uint64_t addr);
-int target_take(struct target *t, struct err *err);
+int target_settle(struct target *t, struct err *err);
 
 /* Held, before that: lets the target run until no thread blocks SIGTRAP for a moment only. */
 int target_await_open(struct target *t, struct err *err);
@@ -291,8 +292,12 @@ int target_check_shared(struct target *t, struct err *err);
  * there, or its jump may lie there.  It would have to go while the other comes.
  */
 const char *target_has_hook(const struct target *t, uint64_t addr);
-/* Threads that have blocked all signals since the attach are opened as those before it. */
-int target_open_blocked(struct target *t, struct err *err);
+/*
+ * Before any breakpoint: signals' dispositions become ours, masks are opened, and our own
+ * breakpoints come.  After our jump on sigaction(), by which the program sees what it has
+ * set; where that can't be, without it.  Again: masks that were set since.
+ */
+int target_take(struct target *t, struct err *err);
 /*
  * Has each thread been seen outside the engine since grace_start()?  Whatever
  * was published before that, all that are inside now have seen.  So it ends
@@ -418,7 +423,7 @@ static inline const char *jump_only_at(const struct target *t, const char *jump_
 const char *jump_only_refusal(const struct target *t, const struct lang_def *def, bool ret,
                               const char *jump_only);
 /* The beginning of a start: our own, before anything else is planted. */
-int jump_only_land_hooks(struct chan *c, struct err *err);
+int jump_only_land_hooks(struct target *t, struct err *err);
 /*
  * The end of a start: waits until what the channel has planted in such places
  * has its jumps, or a reason why not, or too long; judges.

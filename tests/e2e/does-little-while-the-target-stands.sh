@@ -7,7 +7,7 @@
 command -v strace >/dev/null || skip "strace is not installed"
 build gaps dynamic gcc
 FIXED=70 # calls of a stop, whatever it is for
-EACH=8   # and for each thread
+EACH=12  # and for each thread
 
 # Stops of a strace -f log: calls that do something, files opened.  Waiting is
 # left out, and what a wait that takes long looks at.

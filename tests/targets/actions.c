@@ -6,6 +6,7 @@
  *	old	a handler that blocks all is set again and again, and the old one asked for,
  *		while its signal comes
  *	many	four threads set handlers of two signals
+ *	save	a fault's handler is kept, another set and used, and the first given back
  *	vfork	a child by vfork() gives a fault's handler back
  *	most	all signals but one are blocked, and opened
  */
@@ -109,6 +110,25 @@ static void many_round(void)
 		wrong("handler");
 }
 
+static void fault(void)
+{
+	if (!sigsetjmp(back, 1))
+		*(volatile int *)8 = 1;
+}
+
+static void save_round(void)
+{
+	struct sigaction mine = { .sa_handler = leave }, old;
+
+	work(rounds);
+	if (sigaction(SIGSEGV, &mine, &old) || old.sa_handler != other)
+		wrong("saved handler");
+	fault();
+	if (sigaction(SIGSEGV, &old, NULL))
+		wrong("result");
+	usleep(200);
+}
+
 static void vfork_round(void)
 {
 	const struct sigaction dfl = { .sa_handler = SIG_DFL };
@@ -121,8 +141,7 @@ static void vfork_round(void)
 		_exit(7);
 	}
 	waitpid(pid, NULL, 0);
-	if (!sigsetjmp(back, 1))
-		*(volatile int *)8 = 1;
+	fault();
 	usleep(1000);
 }
 
@@ -154,6 +173,7 @@ int main(int argc, char **argv)
 	void (*round)(void) = !strcmp(how, "old")     ? old_round
 	                      : !strcmp(how, "many")  ? many_round
 	                      : !strcmp(how, "vfork") ? vfork_round
+	                      : !strcmp(how, "save")  ? save_round
 	                                              : most_round;
 	pthread_t th;
 	int i;
@@ -172,6 +192,8 @@ int main(int argc, char **argv)
 
 		sigaction(SIGSEGV, &sa, NULL);
 	}
+	if (round == save_round)
+		set(SIGSEGV, other, NULL);
 	puts("ready");
 	for (;;) {
 		round();
