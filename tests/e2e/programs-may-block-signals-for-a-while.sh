@@ -61,11 +61,11 @@ for form in 0 1; do
 	start "$BIN" "$T/liblate.so"
 	trace_start 2 'p:w work' 'p:r libc.so.6:read' 'p:l liblate.so:late_work'
 	: >"$T/out"
-	say "$((100 * N))"
+	say "$((40 * N))"
 	await '^done'
 	eq "$(value set)" 0 "form $form, with a library: masks read back"
 	eq "$(value kept)" 0 "form $form, with a library: signals kept"
-	eq "$(value calls)" "$((100 * N))" "form $form, with a library: calls"
+	eq "$(value calls)" "$((40 * N))" "form $form, with a library: calls"
 	[ "$(value loads)" -gt 4 ] || fail "form $form: only $(value loads) loads"
 	trace_end
 	eq "$STATUS" 0 "form $form, with a library: status"
