@@ -145,13 +145,15 @@ int ukp_sigaction_hit(struct ukp_hit *hit, uint64_t ctx)
 	uint64_t sig = (uint32_t)regs->di, ret;
 	struct libc_sigaction act, oact;
 	struct ukp_sigaction *old;
+	bool other;
 
 	if (!sig || sig >= UKP_NR_SIGNALS)
 		return 0;
 	if (!(ctl->taken & 1ull << (sig - 1)))
 		return ctl->flags & UKP_CTL_OPENS ? open_handler(ctl, (int)sig, regs) : 0;
-	/* A breakpoint would end it without our handler. */
-	if (regs->si && sig != UKP_SIGTRAP && is_other_process(ctl))
+	/* But SIGTRAP's: a breakpoint would end it without our handler. */
+	other = regs->si && is_other_process(ctl);
+	if (other && sig != UKP_SIGTRAP)
 		return 0;
 	old = ukp_old_action(ctl, (int)sig);
 	/*
@@ -165,7 +167,7 @@ int ukp_sigaction_hit(struct ukp_hit *hit, uint64_t ctx)
 	to_libc(&oact, old);
 	if (regs->dx && ukp_arch_copy((void *)regs->dx, &oact, sizeof(oact)))
 		return 0;
-	if (regs->si && !(sig == UKP_SIGTRAP && is_other_process(ctl))) {
+	if (regs->si && !other) {
 		old->flags = (uint32_t)act.flags | UKP_SA_RESTORER;
 		old->mask = act.mask[0];
 		old->restorer = ctl->restorer;

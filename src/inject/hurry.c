@@ -18,9 +18,8 @@
 
 #include "base/pause.h"
 
-#include <sys/resource.h>
-
 #include <sched.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 
 #define FIRST (-20)       /* nice */

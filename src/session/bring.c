@@ -94,7 +94,7 @@ static bool is_closed(struct target *t)
  * for itself with all signals blocked (jemalloc's, say) get SIGTRAP opened, and
  * what a read in the jump form may raise, while we are here.
  */
-static int open_masks(struct target *t, bool (*closed)(uint64_t mask), struct err *err)
+static int open_masks(struct target *t, struct err *err)
 {
 	size_t i;
 	uint32_t k;
@@ -102,7 +102,7 @@ static int open_masks(struct target *t, bool (*closed)(uint64_t mask), struct er
 	for (i = 0; i < inject_nr_threads(t->inject); i++) {
 		uint64_t mask = inject_thread_at(t->inject, i)->sigblk;
 
-		if (!closed(mask))
+		if (!ukp_blocks_most(mask))
 			continue;
 		for (k = 0; k < t->own.nr_masks && t->own.mask[k] != mask; k++)
 			;
@@ -468,7 +468,7 @@ static int take(struct target *t, struct err *err)
 		return ret;
 	ret = take_signals(t, err);
 	if (!ret && !t->no_traps)
-		ret = open_masks(t, ukp_blocks_most, err);
+		ret = open_masks(t, err);
 	if (!ret && !t->no_traps && is_hooked(t)) {
 		t->own.flags |= UKP_CTL_OPENS;
 		t->ctl->flags = t->own.flags;
@@ -493,7 +493,7 @@ int target_take(struct target *t, struct err *err)
 	if (!ret && !t->taken)
 		ret = take(t, err);
 	else if (!ret && !t->no_traps)
-		ret = open_masks(t, ukp_blocks_most, err);
+		ret = open_masks(t, err);
 	target_release(t);
 	return ret;
 }

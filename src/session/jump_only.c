@@ -160,13 +160,16 @@ static int judge_singles(struct chan *c, struct err *err)
  */
 int jump_only_land_hooks(struct target *t, struct err *err)
 {
+	int ret;
+
 	if (t->taken && !optimize_owes(t))
 		return 0;
 	if (optimize_owes(t)) {
 		optimize_await(t, SETS_MS);
 		land(t);
 	}
-	return target_take(t, err);
+	ret = target_take(t, err);
+	return ret ? ret : 1;
 }
 
 int jump_only_land(struct chan *c, struct err *err)

@@ -3,8 +3,6 @@
  * The way out, signals: dispositions and masks as the program had them, where they
  * are still as we have made them.
  */
-#include <stdlib.h>
-#include <string.h>
 #include <sys/syscall.h>
 
 #include "engine/signal.h"
@@ -155,29 +153,14 @@ static void restore_masks(struct leave *l)
 		restore_from(l, set, UKP_NR_SET_MASKS);
 }
 
-/* An argument that a hook has put in the place of the program's, and what that was. */
-struct argument {
-	uint64_t at;
-	size_t len;
-	uint64_t was[16];
+/* What hooks put in the place of the program's arguments, beside what these were. */
+struct arguments {
+	uint64_t mask[UKP_NR_SET_MASKS], set[UKP_NR_SET_MASKS][16];
 };
 
-static bool as_program_had(const struct leave *l, const struct ukp_priv *p, uint64_t word,
-                           struct argument *a)
-{
-	const uint64_t off = word - l->ctl->priv - offsetof(struct ukp_priv, set);
-	unsigned int i;
-
-	_Static_assert(sizeof(p->set[0]) == sizeof(a->was), "libc's sigset_t");
-	if (off >= sizeof(p->set))
-		return false;
-	i = off / sizeof(p->set[0]);
-	a->len = sizeof(p->set[0]);
-	a->at = word - off % a->len;
-	memcpy(a->was, p->set[i], a->len);
-	a->was[0] = p->mask[i];
-	return true;
-}
+#define MASKS offsetof(struct ukp_priv, mask)
+#define SETS offsetof(struct ukp_priv, set)
+#define SET_SIZE sizeof(((struct arguments *)0)->set[0]) /* libc's sigset_t */
 
 /* The general registers but for rip and rsp. */
 static unsigned long long *nth(struct user_regs_struct *r, unsigned int k)
@@ -194,33 +177,37 @@ static unsigned long long *nth(struct user_regs_struct *r, unsigned int k)
  * memory that goes.  It gets what it had, below its red zone, where nothing but a signal
  * in these few instructions could come upon it.
  */
-static void restore_argument(struct leave *l, const struct ukp_priv *p, size_t i)
+static void restore_argument(struct leave *l, struct arguments *v, size_t i)
 {
 	struct user_regs_struct regs = inject_thread_at(l->inject, i)->regs;
-	const uint64_t to = (regs.rsp - 128 - sizeof(struct argument)) & ~15ull;
-	struct argument a = { 0 };
+	const uint64_t to = (regs.rsp - 128 - SET_SIZE) & ~15ull;
 	unsigned long long *r;
+	uint64_t off, n = UKP_NR_SET_MASKS;
 	unsigned int k;
 
 	for (k = 0; (r = nth(&regs, k)); k++) {
-		if (a.len ? *r - a.at >= a.len : !as_program_had(l, p, *r, &a))
+		off = *r - (l->ctl->priv + SETS);
+		if (off >= sizeof(v->set) || (n < UKP_NR_SET_MASKS && off / SET_SIZE != n))
 			continue;
-		*r = to + (*r - a.at);
+		n = off / SET_SIZE;
+		*r = to + off % SET_SIZE;
 	}
-	if (a.len && !inject_write(l->inject, to, a.was, a.len))
+	if (n == UKP_NR_SET_MASKS)
+		return;
+	v->set[n][0] = v->mask[n];
+	if (!inject_write(l->inject, to, v->set[n], SET_SIZE))
 		inject_set_regs(l->inject, i, &regs);
 }
 
 void leave_arguments(struct leave *l)
 {
-	const uint64_t off = offsetof(struct ukp_priv, mask);
-	struct ukp_priv *p = calloc(1, sizeof(*p));
+	struct arguments v;
 	size_t i;
 
-	if (p && !inject_read(l->inject, l->ctl->priv + off, (char *)p + off, sizeof(*p) - off))
+	_Static_assert(SETS - MASKS == offsetof(struct arguments, set), "one behind the other");
+	if (!inject_read(l->inject, l->ctl->priv + MASKS, &v, sizeof(v)))
 		for (i = 0; i < inject_nr_threads(l->inject); i++)
-			restore_argument(l, p, i);
-	free(p);
+			restore_argument(l, &v, i);
 }
 
 void leave_signals(struct leave *l)

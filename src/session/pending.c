@@ -271,8 +271,6 @@ static void set_hook(struct target *t, bool on)
 	struct err ignored = ERR_INIT;
 	struct probe *p;
 
-	if (on && jump_only_land_hooks(t, &ignored))
-		return;
 	__atomic_store_n(&t->ctl->loader,
 	                 !on                      ? UKP_LOADER_OFF
 	                 : pending_is_filtered(t) ? UKP_LOADER_TELLS
@@ -293,10 +291,12 @@ static void set_hook(struct target *t, bool on)
 
 bool pending_settle(struct target *t)
 {
+	struct err ignored = ERR_INIT;
 	bool wanted = !t->dead && any_late(t);
 
 	if (wanted && !t->pending) {
-		if (open_watch(t))
+		/* The hook is a breakpoint.  What can't be done now is tried at the next change. */
+		if (jump_only_land_hooks(t, &ignored) < 0 || open_watch(t))
 			return false;
 		set_hook(t, true);
 		/* One that was loaded just before that. */

@@ -406,13 +406,12 @@ static void undo(struct chan *c)
 
 int probe_start(struct chan *c, struct err *err)
 {
-	const bool land = !c->target->taken || optimize_owes(c->target);
 	struct probe *p;
 	/* First those of our own that keep the program alive under the others. */
 	int ret = jump_only_land_hooks(c->target, err);
 
 	/* What is planted next is looked at as if nothing had been. */
-	if (!ret && land)
+	if (ret > 0)
 		ret = optimize_off_for(c->target, c, err);
 	if (!ret)
 		ret = bulk_start(c, err);

@@ -422,7 +422,7 @@ static inline const char *jump_only_at(const struct target *t, const char *jump_
 /* Why a definition can't have a place that jump_only speaks of, or NULL; ret: of returns. */
 const char *jump_only_refusal(const struct target *t, const struct lang_def *def, bool ret,
                               const char *jump_only);
-/* The beginning of a start: our own, before anything else is planted. */
+/* The beginning of a start: our own, before anything else is planted.  1: that was to do. */
 int jump_only_land_hooks(struct target *t, struct err *err);
 /*
  * The end of a start: waits until what the channel has planted in such places

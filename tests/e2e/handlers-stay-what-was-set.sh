@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # Who sets handlers and masks while we do so, too, gets what it has set: the old handler
 # is asked for while its signal comes, several threads set handlers at once, a child by
-# vfork() gives one back, a fault's handler is saved and given back, all signals but one are blocked when we come.
+# vfork() gives one back, a fault's handler is saved and given back, all signals but one
+# are blocked when we come.
 . tests/e2e/lib.sh
 
 build actions dynamic gcc

@@ -21,7 +21,6 @@
 #include <unistd.h>
 
 static volatile unsigned long calls, rounds;
-static volatile sig_atomic_t stop;
 static pthread_t victim;
 static sigjmp_buf back;
 static sigset_t all;
@@ -64,14 +63,14 @@ static void set(int sig, void (*fn)(int), struct sigaction *old)
 
 static void *be_victim(void *arg)
 {
-	while (!stop)
+	for (;;)
 		usleep(50);
 	return arg;
 }
 
 static void *send_signals(void *arg)
 {
-	while (!stop) {
+	for (;;) {
 		pthread_kill(victim, SIGUSR1);
 		usleep(20);
 	}
@@ -80,7 +79,7 @@ static void *send_signals(void *arg)
 
 static void *set_others(void *arg)
 {
-	while (!stop)
+	for (;;)
 		set(SIGUSR2, other, NULL);
 	return arg;
 }

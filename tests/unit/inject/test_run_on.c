@@ -131,19 +131,25 @@ static void the_one_that_makes_a_call_is_asked_of_before_and_makes_it_afterwards
 	(void)state;
 }
 
+static void one_makes_our_calls(struct inject *t)
+{
+	struct err err = ERR_INIT;
+
+	assert_int_equal(inject_begin(t, &err), 0);
+	assert_int_equal(inject_syscall(t, SYS_getppid, 0, 0, 0, 0, 0, 0), getpid());
+	inject_end(t);
+	inject_release(t);
+}
+
 static void our_calls_are_made_by_another_thread_then(void **state)
 {
 	struct inject *t;
 	pid_t pid = start(run_calls, 2, &t);
-	struct err err = ERR_INIT;
 	int k;
 
 	for (k = 0; k < 20; k++) {
 		run_on_until_a_call(t, (size_t)k % 2);
-		assert_int_equal(inject_begin(t, &err), 0);
-		assert_int_equal(inject_syscall(t, SYS_getppid, 0, 0, 0, 0, 0, 0), getpid());
-		inject_end(t);
-		inject_release(t);
+		one_makes_our_calls(t);
 	}
 	end(pid, t);
 	(void)state;
@@ -154,7 +160,6 @@ static void the_one_that_meets_nothing_is_asked_of_in_the_end(void **state)
 {
 	struct inject *t;
 	pid_t pid = start(run_none, 2, &t);
-	struct err err = ERR_INIT;
 	long before[2];
 	int asked = 0;
 
@@ -166,10 +171,7 @@ static void the_one_that_meets_nothing_is_asked_of_in_the_end(void **state)
 	/* One of them may have run: the main thread is the first in the list. */
 	assert_true(runs->rounds[0] >= before[0]);
 	assert_int_equal(runs->rounds[1], before[1]);
-	assert_int_equal(inject_begin(t, &err), 0);
-	assert_int_equal(inject_syscall(t, SYS_getppid, 0, 0, 0, 0, 0, 0), getpid());
-	inject_end(t);
-	inject_release(t);
+	one_makes_our_calls(t);
 	end(pid, t);
 	(void)state;
 }

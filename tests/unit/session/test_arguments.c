@@ -74,12 +74,6 @@ static int program(void *arg)
 	return 7;
 }
 
-static void must(int ret, const struct err *err)
-{
-	if (ret)
-		fail_msg("%s", err->text);
-}
-
 static void come_and_go(pid_t pid)
 {
 	struct err err = ERR_INIT;

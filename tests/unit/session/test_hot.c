@@ -54,12 +54,6 @@ static int program(void *arg)
 	return hot->bad ? 1 : 7;
 }
 
-static void must(int ret, const struct err *err)
-{
-	if (ret)
-		fail_msg("%s", err->text);
-}
-
 /* In how many of LOOKS stops all threads have been outside the engine. */
 static int outside(struct target *t)
 {

@@ -179,12 +179,6 @@ static int run_program(void *arg)
 static uint64_t hits;
 static bool fork_now; /* when jumps are in */
 
-static void must(int ret, const struct err *err)
-{
-	if (ret)
-		fail_msg("%s", err->text);
-}
-
 /* Another module's turn, with detours of its own: nobody comes there. */
 static void add_one_elsewhere(struct chan *c, const char *args)
 {

@@ -261,6 +261,12 @@ static inline int add(struct chan *c, const char *text, struct err *err)
 
 static unsigned int stay_ms; /* with jumps in */
 
+static inline void must(int ret, const struct err *err)
+{
+	if (ret)
+		fail_msg("%s", err->text);
+}
+
 /* All that a broker does in a target, from its beginning to its end; err says what failed. */
 static inline int live(pid_t pid, struct err *err)
 {
