@@ -20,6 +20,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "engine/arch.h"
+#include "patch/area.h"
 #include "ukprobes/session.h"
 
 #define ROUNDS 31
@@ -47,6 +49,41 @@ static double slice(long (*volatile fn)(long, long))
 	__asm__ volatile("" ::"r"(s));
 	return ((double)(to.tv_sec - from.tv_sec) * 1e9 + (double)(to.tv_nsec - from.tv_nsec)) /
 	       CALLS;
+}
+
+/* The two instructions that a count can't do without, and nothing else: no flags, no registers. */
+static __attribute__((noinline)) long floor_count(long a, long b)
+{
+	static struct {
+		_Alignas(64) uint64_t n;
+	} cell[64];
+	uint64_t *n = &cell[ukp_arch_cpu_by(true) & 63].n;
+
+	__asm__ volatile("lock incq %0" : "+m"(*n));
+	return a + b;
+}
+
+static __attribute__((noinline)) long floor_plain(long a, long b)
+{
+	__asm__ volatile("" : "+r"(a));
+	return a + b;
+}
+
+static void measure_floor(void)
+{
+	double with[ROUNDS], without[ROUNDS], over[ROUNDS];
+
+	if (!(area_cpu_flags() & UKP_CTL_RDPID)) {
+		printf("%-34s skipped: no rdpid here\n", "floor: rdpid, lock inc");
+		return;
+	}
+	for (int i = 0; i < ROUNDS; i++) {
+		without[i] = slice(floor_plain);
+		with[i] = slice(floor_count);
+		over[i] = with[i] - without[i];
+	}
+	printf("%-34s %8u %8.1f %8.1f\n", "floor: rdpid, lock inc", 1, median(without, ROUNDS),
+	       median(over, ROUNDS));
 }
 
 static void *both(void *arg)
@@ -159,6 +196,7 @@ int main(int argc, char **argv)
 		usleep(1000);
 	printf("%-34s %8s %8s %8s\n", "an entry counted from outside, ns", "threads", "plain",
 	       "over (aim <= 5)");
+	measure_floor();
 	for (unsigned int n = 1; n <= MAX_THREADS; n *= 2)
 		measure(pid, "1 function probed", "f many.so:f_050000", n);
 	measure(pid, "10 probed", "f many.so:f_05000?", 1);

@@ -17,6 +17,11 @@
 #define ROUNDS 401
 #define CALLS 1000
 #define FLOOR_VEC_ROOM 4096
+/*
+ * From the function to its detour.  Not a multiple of 16 MiB: Intel's CPUs know branches
+ * by the low 24 bits of where they are, and a detour's would be taken for the function's.
+ */
+#define AWAY ((63 << 20) + (13 << 12))
 
 long work_plain(long a, long b), work_floor(long a, long b), work_floor_vec(long a, long b);
 long work_entry(long a, long b), work_novec(long a, long b), work_vec(long a, long b);
@@ -82,7 +87,7 @@ static void plant_entry(void)
 	};
 	unsigned char *fn = (unsigned char *)(uintptr_t)work_entry;
 	unsigned char *page = (unsigned char *)((uintptr_t)fn & ~4095ul);
-	unsigned char *near = mmap(page + (64 << 20), 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
+	unsigned char *near = mmap(page + AWAY, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
 	                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 	const struct plan_detour_request req = {
 		.code = fn,

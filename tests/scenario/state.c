@@ -118,7 +118,8 @@ static void call_in(unsigned short fcw, unsigned int mxcsr, bool busy)
 	assert_int_equal(mxcsr_after, mxcsr);
 	assert_true(!busy || (top == 1.25 && xmm == 1.25));
 	assert_int_equal(seen_fcw, 0x37f);
-	assert_int_equal(seen_mxcsr, 0x1f80);
+	/* What has been raised before stays so: by the ABI nobody relies on it. */
+	assert_int_equal(seen_mxcsr & ~0x3fu, 0x1f80);
 }
 
 static void a_handler_starts_with_the_abis_state(void **state)

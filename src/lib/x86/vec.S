@@ -15,6 +15,7 @@
 
 #define HEADER 512		/* the first word: which parts are not in their initial state */
 #define MXCSR 0x1f80
+#define MXCSR_FLAGS 0x3f	/* what has been raised: no function may rely on these */
 
 ukp_vec_call:
 	push	%rbp
@@ -49,8 +50,10 @@ ukp_vec_call:
 6:	fninit
 7:	lea	-8(%rsp), %rsp
 	stmxcsr	(%rsp)
-	cmpl	$MXCSR, (%rsp)
-	je	8f
+	mov	(%rsp), %eax
+	and	$~MXCSR_FLAGS, %eax
+	cmp	$MXCSR, %eax
+	je	8f			/* ldmxcsr here would make xrstor take twice as long */
 	movl	$MXCSR, (%rsp)
 	ldmxcsr	(%rsp)
 8:	lea	8(%rsp), %rsp
