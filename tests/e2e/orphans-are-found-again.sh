@@ -3,12 +3,13 @@
 # Calls that never come back (exceptions, longjmp, the end of their thread, a
 # coroutine's stack that is gone), again and again, also in many threads, by each
 # mechanism: hits = returns + those that are said to be missing, and what is resident
-# stays as it is.  STORMS, THROWS and CANCELS say how often, the latter two at least.
+# stays as it is.  STORMS, THROWS, CANCELS and CROWDS say how often, THROWS and CANCELS at least.
 . tests/e2e/lib.sh
 
 STORMS=${STORMS:-10000}
 THROWS=${THROWS:-1000}
 CANCELS=${CANCELS:-100}
+CROWDS=${CROWDS:-10}
 
 # go CASE N
 go()
@@ -64,7 +65,7 @@ for how in '0 slot' '1 call' '1 exit'; do
 	again threads $((CANCELS * 2))
 	again abandons "$CANCELS"
 	# By 48 threads in turns, each of which finds its own only.
-	again crowds $((STORMS / 1000))
+	again crowds "$CROWDS"
 	go storms 100
 	eq "$RESULT" "$want" "$how: results"
 	MADE=$((MADE + CALLS))
