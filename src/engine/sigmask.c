@@ -43,14 +43,13 @@ static uint64_t find(const uint64_t *v, unsigned int n, uint64_t now)
 	for (i = 0; i < n; i++) {
 		uint64_t mask = __atomic_load_n(&v[i], __ATOMIC_RELAXED);
 
-		if (mask && (mask & ~UKP_SIGNALS_OPEN) == now)
+		if (ukp_mask_stands_for(now, mask))
 			return mask;
 	}
 	return 0;
 }
 
-/* A mask as the program has set it, if one of these was opened, here or by the attach. */
-static uint64_t as_set(const struct ukp_ctl *ctl, uint64_t now)
+uint64_t ukp_mask_as_set(const struct ukp_ctl *ctl, uint64_t now)
 {
 	uint64_t mask = find(ukp_priv_of(ctl)->mask, UKP_NR_SET_MASKS, now);
 
@@ -68,7 +67,7 @@ static int answer(struct ukp_hit *hit)
 	if (!regs->dx || ukp_arch_copy(&ret, (void *)regs->sp, 8) ||
 	    ukp_arch_syscall(NR_rt_sigprocmask, LIBC_SIG_BLOCK, 0, (long)&now, 8))
 		return 0;
-	now = as_set(hit->ctl, now);
+	now = ukp_mask_as_set(hit->ctl, now);
 	if (ukp_arch_copy((void *)regs->dx, &now, 8))
 		return 0;
 	return ukp_hit_returned(regs, ret);

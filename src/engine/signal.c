@@ -18,10 +18,13 @@ enum {
 	NR_rt_sigaction = 13,
 	NR_rt_sigprocmask = 14,
 	NR_getpid = 39,
+	NR_rt_sigqueueinfo = 129,
 	NR_gettid = 186,
 	NR_rt_tgsigqueueinfo = 297,
 	HOW_BLOCK = 0
 };
+
+enum { SI_TKILL = -6 };
 
 void ukp_regs_from_uc(struct pt_regs *regs, const struct ukp_ucontext *uc)
 {
@@ -70,6 +73,35 @@ void ukp_regs_to_uc(struct ukp_ucontext *uc, const struct pt_regs *regs)
 	uc->sp = regs->sp;
 }
 
+/* As it was sent: to this thread, or to the process. */
+static void send_again(int sig, struct ukp_siginfo *info, bool thread)
+{
+	long pid = ukp_arch_syscall(NR_getpid, 0, 0, 0, 0);
+
+	if (thread)
+		ukp_arch_syscall(NR_rt_tgsigqueueinfo, pid, ukp_arch_syscall(NR_gettid, 0, 0, 0, 0),
+		                 sig, (long)info);
+	else
+		ukp_arch_syscall(NR_rt_sigqueueinfo, pid, sig, (long)info, 0);
+}
+
+/*
+ * Sent by somebody to a program that has it blocked, perhaps to wait for it, and open but
+ * for us (sigmask.c): it is blocked here from now on, and pending.
+ */
+static bool keeps(const struct ukp_ctl *ctl, int sig, struct ukp_siginfo *info,
+                  struct ukp_ucontext *uc)
+{
+	uint64_t bit = 1ull << (sig - 1);
+
+	if (info->si_code > 0 || !(ukp_mask_as_set(ctl, uc->sigmask) & bit))
+		return false;
+	ukp_arch_syscall(NR_rt_sigprocmask, HOW_BLOCK, (long)&bit, 0, 8);
+	uc->sigmask |= bit;
+	send_again(sig, info, info->si_code == SI_TKILL);
+	return true;
+}
+
 static int end_by_default(int sig, struct ukp_siginfo *info, struct ukp_ucontext *uc)
 {
 	struct ukp_sigaction dfl = { 0 };
@@ -78,8 +110,7 @@ static int end_by_default(int sig, struct ukp_siginfo *info, struct ukp_ucontext
 	/* The frame's mask opens the signal; until then it waits, blocked. */
 	ukp_arch_syscall(NR_rt_sigprocmask, HOW_BLOCK, (long)&bit, 0, 8);
 	ukp_arch_syscall(NR_rt_sigaction, sig, (long)&dfl, 0, 8);
-	ukp_arch_syscall(NR_rt_tgsigqueueinfo, ukp_arch_syscall(NR_getpid, 0, 0, 0, 0),
-	                 ukp_arch_syscall(NR_gettid, 0, 0, 0, 0), sig, (long)info);
+	send_again(sig, info, true);
 	uc->sigmask &= ~bit;
 	return UKP_RESUME_SIGRETURN;
 }
@@ -90,6 +121,8 @@ int ukp_signal_chain(struct ukp_ctl *ctl, int sig, struct ukp_siginfo *info,
 	struct ukp_sigaction old = *ukp_old_action(ctl, sig);
 	uint64_t block = old.mask;
 
+	if (keeps(ctl, sig, info, uc))
+		return UKP_RESUME_SIGRETURN;
 	/* A fault can't be ignored: the kernel ends the process, too. */
 	if (old.handler == UKP_SIG_IGN && info->si_code <= 0)
 		return UKP_RESUME_SIGRETURN;

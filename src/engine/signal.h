@@ -121,6 +121,15 @@ static inline bool ukp_blocks_most(uint64_t mask)
 	return n >= 24;
 }
 
+/* May a thread that has now have been given it in place of set? */
+static inline bool ukp_mask_stands_for(uint64_t now, uint64_t set)
+{
+	return set && !(now & ~set) && !(set & ~now & ~UKP_SIGNALS_OPEN);
+}
+
+/* A thread's mask as the program has set it, if we have opened that, here or at the attach. */
+uint64_t ukp_mask_as_set(const struct ukp_ctl *ctl, uint64_t now);
+
 /* Give a signal that isn't ours to the program, as if it had come straight. */
 int ukp_signal_chain(struct ukp_ctl *ctl, int sig, struct ukp_siginfo *info,
                      struct ukp_ucontext *uc);

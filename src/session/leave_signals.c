@@ -137,8 +137,7 @@ static void restore_from(struct leave *l, const uint64_t *mask, uint32_t n)
 
 	for (i = 0; i < inject_nr_threads(l->inject); i++)
 		for (k = 0; k < n; k++)
-			if (mask[k] &&
-			    inject_thread_at(l->inject, i)->sigblk == (mask[k] & ~UKP_SIGNALS_OPEN))
+			if (ukp_mask_stands_for(inject_thread_at(l->inject, i)->sigblk, mask[k]))
 				inject_set_mask(l->inject, i, mask[k]);
 }
 

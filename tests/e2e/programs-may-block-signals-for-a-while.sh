@@ -21,6 +21,13 @@ for form in 0 1; do
 		eq "$(value set)" 0 "form $form: masks read back"
 		eq "$(value kept)" 0 "form $form: signals kept"
 		eq "$(value calls)" "$N" "form $form: calls"
+		# Those that we keep open, when somebody sends them.
+		: >"$T/out"
+		say "sent $N"
+		await '^done'
+		eq "$(value taken)" "$((3 * N))" "form $form: signals that were sent and taken"
+		eq "$(value set)" 0 "form $form: masks read back with one of ours pending"
+		eq "$(value calls)" "$((2 * N))" "form $form: calls around them"
 		trace_end
 		eq "$STATUS" 0 "form $form: status"
 		[ "$HITS" -ge $((3 * N)) ] || fail "form $form: only $HITS hits"

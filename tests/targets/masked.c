@@ -7,6 +7,8 @@
  *	set	the mask in force, asked for, is not the one that was set
  *	kept	a signal that was sent meanwhile was not kept until it came open
  *
+ * "sent N" sends itself SIGTRAP, SIGSEGV and SIGBUS while all is blocked, and takes them
+ * by sigtimedwait(), N times; "taken" says how many came, as they were sent.
  * "block" leaves all signals blocked in the end, "open" opens them.  A library that is
  * named as the argument is loaded and unloaded beside the rounds, "loads" times.
  */
@@ -58,6 +60,40 @@ static void round_of(int (*set_mask)(int, const sigset_t *, sigset_t *))
 	/* Open for longer than blocked: who comes waits for that. */
 	for (i = 0; i < 20; i++)
 		getppid();
+}
+
+static unsigned long taken;
+
+static void send_and_take(void)
+{
+	const struct timespec none = { 0 };
+	sigset_t all, three, old, now;
+	siginfo_t info;
+
+	sigfillset(&all);
+	sigemptyset(&three);
+	sigaddset(&three, SIGTRAP);
+	sigaddset(&three, SIGSEGV);
+	sigaddset(&three, SIGBUS);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	calls = work(calls);
+	kill(getpid(), SIGSEGV);
+	raise(SIGBUS);
+	kill(getpid(), SIGTRAP);
+	pthread_sigmask(SIG_BLOCK, NULL, &now);
+	wrong_set += !sigismember(&now, SIGTRAP) || !sigismember(&now, SIGSEGV);
+	while (sigtimedwait(&three, &info, &none) > 0)
+		/* glibc says SI_USER for SI_TKILL, too. */
+		taken += info.si_pid == getpid() && info.si_code == SI_USER;
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	calls = work(calls);
+}
+
+static void sends(long n)
+{
+	wrong_set = wrong_kept = calls = taken = 0;
+	while (n-- > 0)
+		send_and_take();
 }
 
 static const char *library;
@@ -116,9 +152,12 @@ int main(int argc, char **argv)
 			pthread_sigmask(SIG_SETMASK, &all, NULL);
 		if (!strcmp(line, "open\n"))
 			pthread_sigmask(SIG_UNBLOCK, &all, NULL);
-		rounds(atol(line));
-		printf("set %lu\nkept %lu\ncalls %lu\nloads %lu\ndone\n", wrong_set, wrong_kept,
-		       calls, loads);
+		if (!strncmp(line, "sent ", 5))
+			sends(atol(line + 5));
+		else
+			rounds(atol(line));
+		printf("set %lu\nkept %lu\ncalls %lu\nloads %lu\ntaken %lu\ndone\n", wrong_set,
+		       wrong_kept, calls, loads, taken);
 	}
 	return 0;
 }

@@ -36,6 +36,7 @@ import programs
 CLIENTS = 2
 POOL = 16          # functions by target: few, so that all has been tried when it is warm
 END_SECONDS = 180  # a client that has been told to end does
+STAY_SECONDS = 3   # a refusal comes sooner
 SLOPE_MAX = 64     # KiB an hour, where the time is enough to tell
 
 
@@ -169,10 +170,26 @@ class Target:
         return 0
 
     def keep(self):
-        self.said = tempfile.TemporaryFile()
-        self.stay = subprocess.Popen([self.soak.ukprobe, "stat", "-p", str(self.pid), "-o", "/dev/null",
-                                      "p " + self.pool[0]], stdin=subprocess.DEVNULL,
-                                     stdout=subprocess.DEVNULL, stderr=self.said)
+        """Some places are refused while another client has jumps off: then it is the next."""
+        for f in self.pool:
+            self.said = tempfile.TemporaryFile()
+            self.stay = subprocess.Popen([self.soak.ukprobe, "stat", "-p", str(self.pid), "-o", "/dev/null",
+                                          "p " + f], stdin=subprocess.DEVNULL,
+                                         stdout=subprocess.DEVNULL, stderr=self.said)
+            try:
+                self.stay.wait(STAY_SECONDS)
+            except subprocess.TimeoutExpired:
+                return
+            said = self.said_by_stay()
+            self.stay = None
+            if not said.startswith("ukprobe: Failed to register"):
+                self.bad("the client that was to stay said: " + said)
+                return
+        self.bad("no client could stay")
+
+    def said_by_stay(self):
+        self.said.seek(0)
+        return self.said.read().decode(errors="replace")[-1000:]
 
     def sample(self):
         """With nobody but the one that stays.  Nobody at all: then nothing is left."""
@@ -211,9 +228,7 @@ class Target:
             self.stay.send_signal(signal.SIGINT)
             self.stay.wait(END_SECONDS)
             if self.stay.returncode:
-                self.said.seek(0)
-                self.bad("the client that stayed ended with %d: %s"
-                         % (self.stay.returncode, self.said.read().decode(errors="replace")[-1000:]))
+                self.bad("the client that stayed ended with %d: %s" % (self.stay.returncode, self.said_by_stay()))
             self.stay = None
         self.verify()
 
