@@ -142,8 +142,8 @@ $(O)/bench/target: bench/target.c bench/floor_int3.c bench/target.h
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 -O2 -g -D_GNU_SOURCE $(warn) -o $@ bench/target.c bench/floor_int3.c
 
-$(O)/bench/library: bench/floor_jump.S
-$(O)/bench/returns: bench/floor_return.S
+$(O)/bench/library: bench/floor_jump.S bench/floor.inc
+$(O)/bench/returns: bench/floor_return.S bench/floor.inc
 
 $(O)/bench/scale_target: bench/scale_target.c
 	@mkdir -p $(@D)

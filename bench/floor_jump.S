@@ -9,34 +9,9 @@
  * All functions are copies of one, each in a cache line of its own; the last
  * three are for others to probe.
  */
+#include "floor.inc"
+
 	.text
-
-.macro function name
-	.balign	64
-	.globl	\name
-	.type	\name, @function
-\name:
-.endm
-
-.macro covered
-	lea	(%rdi,%rdi,2), %rax
-	add	%rsi, %rax
-.endm
-
-.macro rest name
-	mov	%rax, %rdx
-	shr	$7, %rdx
-	xor	%rdx, %rax
-	add	%rdi, %rax
-	ret
-	.size	\name, . - \name
-.endm
-
-.macro copy name
-	function \name
-	covered
-	rest	\name
-.endm
 
 .macro jumps name, detour
 	function \name

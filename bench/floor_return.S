@@ -6,34 +6,9 @@
  * the function in place, and has the record ended.  The others are copies of the
  * function for others to follow.
  */
+#include "floor.inc"
+
 	.text
-
-.macro function name
-	.balign	64
-	.globl	\name
-	.type	\name, @function
-\name:
-.endm
-
-.macro covered
-	lea	(%rdi,%rdi,2), %rax
-	add	%rsi, %rax
-.endm
-
-.macro rest name
-	mov	%rax, %rdx
-	shr	$7, %rdx
-	xor	%rdx, %rax
-	add	%rdi, %rax
-	ret
-	.size	\name, . - \name
-.endm
-
-.macro copy name
-	function \name
-	covered
-	rest	\name
-.endm
 
 	copy	work_plain
 	copy	work_slot

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Thousands of functions at once: exact counts by thread and place, while probes come and go. */
-#include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/time.h>
@@ -100,17 +99,6 @@ static void *call_all(void *arg)
 	return NULL;
 }
 
-static void run_threads(void *(*fn)(void *))
-{
-	pthread_t t[THREADS];
-	int i;
-
-	for (i = 0; i < THREADS; i++)
-		assert_int_equal(pthread_create(&t[i], NULL, fn, NULL), 0);
-	for (i = 0; i < THREADS; i++)
-		pthread_join(t[i], NULL);
-}
-
 static void each_has(const unsigned int *v, unsigned int n)
 {
 	int i;
@@ -162,7 +150,7 @@ static void a_glob_over_thousands_counts_each_call_once(void **state)
 	call_all(NULL);
 	each_has(entries, ROUNDS);
 	each_has(exits, ROUNDS);
-	run_threads(call_all);
+	run_threads(THREADS, call_all);
 	each_has(entries, ROUNDS * (THREADS + 1));
 	each_has(exits, ROUNDS * (THREADS + 1));
 	assert_int_equal(unregister_fprobe(&fp), 0);

@@ -3,7 +3,6 @@
  * Handlers at function entries and returns are plain C: they allocate, print
  * and take locks, also when what they are called from is malloc() itself.
  */
-#include <pthread.h>
 
 #include <ukprobes/fprobe.h>
 
@@ -128,17 +127,6 @@ static void remove_all(void)
 	assert_int_equal(unregister_fprobe(&fp), 0);
 }
 
-static void run_threads(void *(*fn)(void *))
-{
-	pthread_t t[THREADS];
-	int i;
-
-	for (i = 0; i < THREADS; i++)
-		assert_int_equal(pthread_create(&t[i], NULL, fn, NULL), 0);
-	for (i = 0; i < THREADS; i++)
-		pthread_join(t[i], NULL);
-}
-
 static void each_was_handled(unsigned long n)
 {
 	assert_int_equal(pre_hits, n);
@@ -164,7 +152,7 @@ static void *call_target(void *arg)
 static void handlers_allocate_print_and_lock(void **state)
 {
 	plant_all("target", 0);
-	run_threads(call_target);
+	run_threads(THREADS, call_target);
 	remove_all();
 	each_was_handled(THREADS * CALLS);
 	assert_int_equal(locked, 5 * THREADS * CALLS);
@@ -199,7 +187,7 @@ static void handlers_of_malloc_may_call_malloc(void **state)
 	unsigned long n = THREADS * CALLS;
 
 	plant_all("malloc", 0);
-	run_threads(call_malloc);
+	run_threads(THREADS, call_malloc);
 	remove_all();
 	each_was_handled(n);
 	assert_true(kp.nmissed >= 4 * n);
@@ -228,7 +216,7 @@ static void handlers_of_free_may_call_free(void **state)
 	unsigned long n = THREADS * CALLS;
 
 	plant_all("free", 0);
-	run_threads(call_free);
+	run_threads(THREADS, call_free);
 	remove_all();
 	each_was_handled(n);
 	assert_true(kp.nmissed >= 4 * n);
@@ -259,7 +247,7 @@ static void handlers_of_a_lock_may_lock(void **state)
 	unsigned long n = THREADS * CALLS;
 
 	plant_all("pthread_mutex_lock", FPROBE_FL_KPROBE_SHARED);
-	run_threads(call_lock);
+	run_threads(THREADS, call_lock);
 	remove_all();
 	each_was_handled(n);
 	assert_true(kp.nmissed >= n);

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -60,6 +61,18 @@ static inline void has_form(const struct kprobe *kp)
 		fail_msg("not in the form of this run: %s", why);
 	assert_int_equal(!!(kp->flags & KPROBE_FLAG_OPTIMIZED), in_jumps);
 	assert_int_equal(*(const volatile unsigned char *)kp->addr, in_jumps ? 0xe9 : 0xcc);
+}
+
+/* In n threads at once, until all have ended. */
+static inline void run_threads(int n, void *(*fn)(void *))
+{
+	pthread_t t[n];
+	int i;
+
+	for (i = 0; i < n; i++)
+		assert_int_equal(pthread_create(&t[i], NULL, fn, NULL), 0);
+	for (i = 0; i < n; i++)
+		pthread_join(t[i], NULL);
 }
 
 /* This program's text in memory against the file's. */

@@ -364,13 +364,7 @@ static void *count_up_and_down(void *arg)
 
 static void counts_of_many_threads_agree_with_the_code(void **state)
 {
-	pthread_t t[THREADS];
-	int i;
-
-	for (i = 0; i < THREADS; i++)
-		assert_int_equal(pthread_create(&t[i], NULL, count_up_and_down, NULL), 0);
-	for (i = 0; i < THREADS; i++)
-		pthread_join(t[i], NULL);
+	run_threads(THREADS, count_up_and_down);
 	assert_int_equal(static_key_count(&off_key.key), 0);
 	assert_int_equal(test_off(), 0);
 }

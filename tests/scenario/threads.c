@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Exact counts with many threads, signals in between, fork, and probes that come and go. */
-#include <pthread.h>
 #include <signal.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -57,17 +56,6 @@ static void *calls(void *arg)
 	return NULL;
 }
 
-static void run_threads(void *(*fn)(void *))
-{
-	pthread_t t[THREADS];
-	int i;
-
-	for (i = 0; i < THREADS; i++)
-		assert_int_equal(pthread_create(&t[i], NULL, fn, NULL), 0);
-	for (i = 0; i < THREADS; i++)
-		pthread_join(t[i], NULL);
-}
-
 static struct kprobe kp = { .pre_handler = pre };
 static struct kretprobe rp = { .handler = on_return };
 
@@ -92,7 +80,7 @@ static void take_both(void)
 static void counts_are_exact_with_many_threads(void **state)
 {
 	plant_both();
-	run_threads(calls);
+	run_threads(THREADS, calls);
 	take_both();
 	assert_int_equal(pre_hits, THREADS * CALLS);
 	assert_int_equal(post_hits, in_jumps ? 0 : THREADS * CALLS);
@@ -121,7 +109,7 @@ static void a_signal_handler_may_call_what_is_probed(void **state)
 	assert_int_equal(setitimer(ITIMER_PROF, &every, NULL), 0);
 	/* Where each thread has a CPU it may be done before the first tick. */
 	do {
-		run_threads(calls);
+		run_threads(THREADS, calls);
 		all += THREADS * CALLS;
 	} while (!__atomic_load_n(&from_signal, __ATOMIC_RELAXED));
 	setitimer(ITIMER_PROF, &off, NULL);
