@@ -303,10 +303,7 @@ struct kretprobe {
  * of register_kprobe().
  */
 int register_kretprobe(struct kretprobe *rp);
-/*
- * Calls on their way return normally and unreported; afterwards
- * get_kretprobe() gives NULL for them.
- */
+/* Calls on their way return normally and unreported.  Waits for handlers that run. */
 void unregister_kretprobe(struct kretprobe *rp);
 int register_kretprobes(struct kretprobe **rps, int num);
 void unregister_kretprobes(struct kretprobe **rps, int num);
@@ -318,7 +315,7 @@ void unregister_kretprobes(struct kretprobe **rps, int num);
  */
 int ukp_kretprobe_mechanism(const struct kretprobe *rp, char *buf, size_t len);
 
-/* May be NULL while the probe is being unregistered. */
+/* The probe that an instance is of, for its handlers; never NULL, as with the kernel's rethooks. */
 struct kretprobe *get_kretprobe(struct kretprobe_instance *ri);
 
 static inline unsigned long get_kretprobe_retaddr(struct kretprobe_instance *ri)

@@ -50,7 +50,7 @@ static struct ukp_kret *new_kret(struct kretprobe *rp, const struct lib_returns 
 		return NULL;
 	}
 	if (k) {
-		k->rp = rp;
+		k->rp = k->of = rp;
 		k->how = *how;
 	}
 	return k;
@@ -298,7 +298,7 @@ int register_kretprobe(struct kretprobe *rp)
 
 struct kretprobe *get_kretprobe(struct kretprobe_instance *ri)
 {
-	return __atomic_load_n(&ri->rph->rp, __ATOMIC_ACQUIRE);
+	return ri->rph->of;
 }
 
 int ukp_kretprobe_mechanism(const struct kretprobe *rp, char *buf, size_t len)

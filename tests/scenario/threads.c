@@ -35,6 +35,9 @@ static void post(struct kprobe *p, struct pt_regs *regs, unsigned long flags)
 
 static int on_return(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
+	/* Also while it is being unregistered. */
+	if (get_kretprobe(ri)->handler != on_return)
+		abort();
 	count(&ret_hits);
 	return 0;
 }

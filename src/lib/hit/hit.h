@@ -122,6 +122,7 @@ void calls_missed(struct ukp_hit *hit, const struct lib_returns *how, uint64_t c
 /* What instances point to; outlives its kretprobe until the last is back. */
 struct ukp_kret {
 	struct kretprobe *rp; /* NULL: unregistered */
+	struct kretprobe *of; /* the same, and stays: for its handlers, that are waited for */
 	struct ukp_calls calls;
 	struct lib_returns how;
 	struct ukp_kret *next_dead;
