@@ -17,6 +17,8 @@
 #include "session/target.h"
 
 #define GOING_MS 10000
+#define LEFT_TRIES 20
+#define LEFT_US 50000
 
 static __thread char why_text[ERR_TEXT];
 
@@ -37,6 +39,47 @@ static void hang_up(struct ukp_session *s)
 	ukp_session_close(s);
 }
 
+/* Whether an agent is in there that nobody of ours serves; < 0: what an attach would say. */
+static int is_left(struct ukp_session *s)
+{
+	struct err err = ERR_INIT;
+	struct sym_proc *p = NULL;
+	int ret = inject_preflight(s->pid, &err);
+
+	/* Who traces it, and what can't be attached to, tells nothing of probes. */
+	if (ret == -EBUSY || ret == -EOPNOTSUPP)
+		return 0;
+	if (!ret)
+		ret = sym_open(&p, s->pid, &err);
+	if (!ret)
+		ret = orphan_seen(p, s->pid);
+	if (ret > 0 && orphan_is_served(p, s->pid, &err))
+		ret = -EBUSY;
+	sym_close(p);
+	return ret < 0 ? session_fail(s, ret, "%s", err.text) : ret;
+}
+
+/* s->fd is < 0 where nobody serves it, and nothing is planted. */
+static int connect_or_none(struct ukp_session *s)
+{
+	int ret, tries;
+
+	for (tries = 0; tries < LEFT_TRIES; tries++) {
+		ret = client_connect(s, false, -1);
+		if (ret != -ENOENT && ret != -ECONNREFUSED)
+			return ret;
+		ret = is_left(s);
+		if (ret <= 0)
+			return ret;
+		/* Its broker may be on its way, in or out. */
+		usleep(LEFT_US);
+	}
+	return session_fail(s, -EOWNERDEAD,
+	                    "process %d has an agent that nobody serves: its broker was killed, or "
+	                    "it was forked from a probed one; 'ukprobe cure -p %d' takes it out",
+	                    s->pid, s->pid);
+}
+
 int ukp_list(pid_t pid, FILE *out, const char **why)
 {
 	struct proto_reply *r = malloc(sizeof(*r));
@@ -46,12 +89,9 @@ int ukp_list(pid_t pid, FILE *out, const char **why)
 
 	if (!ret) {
 		s->pid = pid;
-		ret = client_connect(s, false, -1);
+		ret = connect_or_none(s);
 	}
-	/* Nobody serves it: nothing is planted. */
-	if (ret == -ENOENT || ret == -ECONNREFUSED) {
-		ret = 0;
-	} else if (!ret) {
+	if (!ret && s->fd >= 0) {
 		while ((ret = client_request(s, PROTO_LIST, line, NULL, r, NULL)) > 0) {
 			fwrite(r->data, 1, r->len, out);
 			line += ret;
@@ -366,6 +406,8 @@ int ukp_cure(pid_t pid, FILE *out, const char **why)
 		ret = inject_open(&t, pid, &err);
 	if (!ret)
 		ret = sym_open(&p, pid, &err);
+	if (!ret)
+		ret = orphan_is_served(p, pid, &err);
 	if (!ret)
 		ret = inject_seize(t, &err);
 	if (!ret) {

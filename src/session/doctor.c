@@ -19,6 +19,7 @@
 #include "inject/inject.h"
 #include "patch/deny.h"
 #include "session/hazard.h"
+#include "session/target.h"
 #include "ukprobes/session.h"
 
 struct report {
@@ -157,9 +158,7 @@ static void check_sigtrap(struct report *r, pid_t pid)
 		say(r, "ok", "sigtrap", "ignored by the program, whose own stay so");
 	else if (status_field(pid, pid, "SigCgt", 16) & bit)
 		say(r, "ok", "sigtrap",
-		    "handled by the program, which still gets its own, or probed already: see "
-		    "'ukprobe list -p %d'",
-		    pid);
+		    "handled by the program, which still gets its own, or by an agent of ours");
 	else
 		say(r, "ok", "sigtrap", "free");
 }
@@ -174,6 +173,23 @@ static void check_seccomp(struct report *r, pid_t pid)
 		say(r, "warn", "seccomp",
 		    "a filter: an attach may break its rules -> run as root (CAP_SYS_ADMIN), which "
 		    "suspends it");
+}
+
+static void check_agent(struct report *r, pid_t pid, struct sym_proc *p)
+{
+	pid_t broker;
+
+	if (!orphan_seen(p, pid))
+		return;
+	broker = orphan_broker(p, pid);
+	if (broker)
+		say(r, "ok", "agent", "it is being probed (broker %d): 'ukprobe list -p %d'",
+		    broker, pid);
+	else
+		say(r, "warn", "agent",
+		    "there is one that nobody serves: its broker was killed, or the process was "
+		    "forked from a probed one -> 'ukprobe cure -p %d'",
+		    pid);
 }
 
 static void check_text(struct report *r, pid_t pid)
@@ -193,6 +209,7 @@ static void check_text(struct report *r, pid_t pid)
 		files += m->x && m->module;
 		writable += m->x && m->w;
 	}
+	check_agent(r, pid, p);
 	hazard = hazard_find(p, pid, 0);
 	sym_close(p);
 	if (hazard)

@@ -6,6 +6,7 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 
 #define PATIENCE 100 /* breaths */
 #define MAX_FILES 16 /* at once */
+#define ENDING_MS 1000
 
 #define CTL "/memfd:ukprobes-ctl"
 #define CHAN "/memfd:ukprobes-chan"
@@ -87,6 +89,78 @@ unsigned int orphan_files(struct sym_proc *sym, pid_t pid)
 bool orphan_seen(struct sym_proc *sym, pid_t pid)
 {
 	return find_area(sym) || orphan_files(sym, pid);
+}
+
+/* Its arguments name its process. */
+static bool is_broker_of(pid_t broker, pid_t pid)
+{
+	char path[64], args[4096], text[16], *p = args;
+	int fd, i;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/cmdline", broker);
+	snprintf(text, sizeof(text), "%d", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, args, sizeof(args) - 1);
+	if (fd >= 0)
+		close(fd);
+	if (n <= 0)
+		return false;
+	args[n] = 0;
+	for (i = 0; p < args + n && i < 4; p += strlen(p) + 1, i++) {
+		if (i == 1 && strcmp(p, "broker"))
+			return false;
+		if (i > 1 && !strcmp(p, text))
+			return true;
+	}
+	return false;
+}
+
+/* The broker that the agent says it has, if it lives; 0: none. */
+pid_t orphan_broker(struct sym_proc *sym, pid_t pid)
+{
+	const struct sym_map *m = find_area(sym);
+	struct ukp_ctl head = { 0 };
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
+	fd = m ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+	if (fd < 0)
+		return 0;
+	if (pread(fd, &head, sizeof(head), (off_t)m->start) != sizeof(head))
+		head.magic = 0;
+	close(fd);
+	return head.magic == UKP_CTL_MAGIC && head.broker > 0 && head.broker != getpid() &&
+	                       is_broker_of(head.broker, pid)
+	               ? head.broker
+	               : 0;
+}
+
+int orphan_is_served(struct sym_proc *sym, pid_t pid, struct err *err)
+{
+	struct stat st = { 0 };
+	char path[64];
+	pid_t broker;
+	int tries;
+
+	/* One that was killed a moment ago lives for as long as it takes to end. */
+	for (tries = 0; (broker = orphan_broker(sym, pid)) && tries < ENDING_MS / 10; tries++)
+		usleep(10000);
+	if (!broker)
+		return 0;
+	snprintf(path, sizeof(path), "/proc/%d", broker);
+	if (!stat(path, &st) && st.st_uid != geteuid())
+		return err_set(
+			err, -EBUSY,
+			"process %d is being probed by user %u (broker %d): end that first, or "
+			"work as that user",
+			pid, st.st_uid, broker);
+	return err_set(
+		err, -EBUSY,
+		"process %d is being probed by a broker (%d) that isn't found in our /tmp: end "
+		"that first",
+		pid, broker);
 }
 
 /* The used part of an area; a hostile size stays within bounds. */

@@ -283,7 +283,9 @@ static int cure_orphan(struct target *t, struct err *err)
 
 	if (!orphan_seen(t->sym, t->pid))
 		return 0;
-	ret = target_hold(t, err);
+	ret = orphan_is_served(t->sym, t->pid, err);
+	if (!ret)
+		ret = target_hold(t, err);
 	if (ret)
 		return ret;
 	ret = orphan_leave(t->inject, t->sym, t->holds == 1, err);

@@ -452,6 +452,13 @@ int leave_target(struct inject *t, struct sym_proc *sym, const struct ukp_ctl *c
                  const void *area, size_t len, bool rest, struct err *err);
 /* Is there anything of a killed broker's?  By the mappings as they were read last. */
 bool orphan_seen(struct sym_proc *sym, pid_t pid);
+/* The broker that serves it and lives, whoever's, or 0. */
+pid_t orphan_broker(struct sym_proc *sym, pid_t pid);
+/*
+ * -EBUSY where a broker serves it after all, one of another user's, or with another /tmp;
+ * 0: none.  By what the target's memory says: it can only have itself refused.
+ */
+int orphan_is_served(struct sym_proc *sym, pid_t pid, struct err *err);
 unsigned int orphan_files(struct sym_proc *sym, pid_t pid); /* descriptors */
 bool orphan_is_area(const struct sym_map *m);
 /* All of it out, while held; rest: as above. */
