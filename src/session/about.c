@@ -106,20 +106,54 @@ int ukp_list(pid_t pid, FILE *out, const char **why)
 	return ret;
 }
 
+static const char *const denied_where[] = {
+	[DENY_TRAP] = " (but by a jump)",
+	[DENY_TRAP_BODY] = " (after the entry, but by a jump)",
+	[DENY_BODY] = " (after the entry)",
+	[DENY_RETURN] = " (returns, but by exit sites)",
+	[DENY_RETURN_ANYWHERE] = " (returns)",
+};
+
+/* What has a jump of our own in libc, while anything is probed. */
+static const char *const own[] = { "sigaction", "pthread_sigmask", "sigprocmask" };
+
+static bool is_own(const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(own) / sizeof(*own) && strcmp(name, own[i]); i++)
+		;
+	return i < sizeof(own) / sizeof(*own);
+}
+
 static void print_names(FILE *out)
 {
-	static const char *const where[] = {
-		[DENY_TRAP] = " (but by a jump)",
-		[DENY_TRAP_BODY] = " (after the entry, but by a jump)",
-		[DENY_BODY] = " (after the entry)",
-		[DENY_RETURN] = " (returns)",
-		[DENY_RETURN_ANYWHERE] = " (returns)",
-	};
 	const struct deny_entry *e;
+	size_t i;
 
+	for (i = 0; i < sizeof(own) / sizeof(*own); i++)
+		fprintf(out,
+		        "%s: ukprobes has a jump of its own at its entry, by which the program "
+		        "lives\n",
+		        own[i]);
 	for (e = deny_list(); e->name; e++)
-		fprintf(out, "%s%s%s: %s\n", e->name, where[e->kind], e->musl ? " (musl's)" : "",
-		        e->why);
+		if (!is_own(e->name))
+			fprintf(out, "%s%s%s: %s\n", e->name, denied_where[e->kind],
+			        e->musl ? " (musl's)" : "", e->why);
+}
+
+static void print_own(struct sym_proc *p, FILE *out)
+{
+	struct sym_symbol s[8];
+	size_t i, k, n;
+
+	for (i = 0; i < sizeof(own) / sizeof(*own); i++) {
+		n = sym_lookup(p, NULL, own[i], s, 8);
+		for (k = 0; k < n && k < 8; k++)
+			if (deny_is_libc(p, s[k].module))
+				fprintf(out, "0x%016" PRIx64 "-0x%016" PRIx64 "\t%s\n", s[k].addr,
+				        s[k].addr + s[k].size, own[i]);
+	}
 }
 
 static void print_ranges(struct sym_proc *p, FILE *out)
@@ -135,14 +169,14 @@ static void print_ranges(struct sym_proc *p, FILE *out)
 			fprintf(out, "0x%016" PRIx64 "-0x%016" PRIx64 "\tukprobes\n", m->start,
 			        m->end);
 	}
+	print_own(p, out);
 	for (e = deny_list(); e->name; e++) {
-		n = sym_lookup(p, NULL, e->name, s, 8);
+		n = is_own(e->name) ? 0 : sym_lookup(p, NULL, e->name, s, 8);
 		for (i = 0; i < n && i < 8; i++)
 			if (deny_check(p, s[i].addr + deny_but_entry(e), deny_is_of_returns(e),
 			               NULL))
 				fprintf(out, "0x%016" PRIx64 "-0x%016" PRIx64 "\t%s%s\n", s[i].addr,
-				        s[i].addr + s[i].size, e->name,
-				        deny_is_of_traps(e) ? " (but by a jump)" : "");
+				        s[i].addr + s[i].size, e->name, denied_where[e->kind]);
 	}
 }
 
