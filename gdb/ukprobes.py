@@ -24,7 +24,7 @@ import gdb
 from gdb.FrameDecorator import FrameDecorator
 from gdb.unwinder import Unwinder, register_unwinder
 
-MAGIC, VERSION = 0x6C746370706B75, 8
+MAGIC, VERSION = 0x6C746370706B75, 9
 STUB_SIZE, WAY_IN, STUB_CALL = 24, 9, 10
 WAY_IN_CALL, STUB_PUSH = 5, 5  # behind the first instructions of way in and stub
 INSTANCE_SIZE, LIVE = 200, 1

@@ -36,26 +36,13 @@ static unsigned int keep(struct ukp_priv *priv, uint64_t mask)
 	return i;
 }
 
-static uint64_t find(const uint64_t *v, unsigned int n, uint64_t now)
-{
-	unsigned int i;
-
-	for (i = 0; i < n; i++) {
-		uint64_t mask = __atomic_load_n(&v[i], __ATOMIC_RELAXED);
-
-		if (ukp_mask_stands_for(now, mask))
-			return mask;
-	}
-	return 0;
-}
-
 uint64_t ukp_mask_as_set(const struct ukp_ctl *ctl, uint64_t now)
 {
-	uint64_t mask = find(ukp_priv_of(ctl)->mask, UKP_NR_SET_MASKS, now);
+	uint64_t all = ~0ull;
+	bool any = ukp_masks_meet(ukp_priv_of(ctl)->mask, UKP_NR_SET_MASKS, now, &all);
 
-	if (!mask)
-		mask = find(ctl->mask, UKP_NR_MASKS, now);
-	return mask ? mask : now;
+	any |= ukp_masks_meet(ctl->mask, UKP_NR_MASKS, now, &all);
+	return any ? all | now : now;
 }
 
 /* Nothing comes open by being asked for, so that may be answered here. */
@@ -73,6 +60,20 @@ static int answer(struct ukp_hit *hit)
 	return ukp_hit_returned(regs, ret);
 }
 
+/* Opened by the program itself: it is to stay so when the rest is closed again. */
+static int unblocked(struct ukp_hit *hit, uint64_t set)
+{
+	uint64_t now, mask;
+
+	if (!(set & UKP_SIGNALS_OPEN) ||
+	    ukp_arch_syscall(NR_rt_sigprocmask, LIBC_SIG_BLOCK, 0, (long)&now, 8))
+		return 0;
+	mask = ukp_mask_as_set(hit->ctl, now);
+	if (mask != now && ukp_is_like_most(mask & ~set))
+		keep(ukp_priv_of(hit->ctl), mask & ~set);
+	return 0;
+}
+
 int ukp_sigmask_hit(struct ukp_hit *hit, uint64_t ctx)
 {
 	struct ukp_priv *priv = ukp_priv_of(hit->ctl);
@@ -85,12 +86,15 @@ int ukp_sigmask_hit(struct ukp_hit *hit, uint64_t ctx)
 		return 0;
 	if (!regs->si)
 		return priv->mask[0] || hit->ctl->nr_masks ? answer(hit) : 0;
-	if ((how != LIBC_SIG_BLOCK && how != LIBC_SIG_SETMASK) ||
-	    ukp_arch_copy(&mask, (void *)regs->si, sizeof(mask)) || !ukp_blocks_most(mask))
+	if (ukp_arch_copy(&mask, (void *)regs->si, sizeof(mask)))
+		return 0;
+	if (how == LIBC_SIG_UNBLOCK)
+		return unblocked(hit, mask);
+	if ((how != LIBC_SIG_BLOCK && how != LIBC_SIG_SETMASK) || !ukp_is_like_most(mask))
 		return 0;
 	mask &= ~UKP_SIGNALS_NEVER_BLOCKED;
 	i = keep(priv, mask);
-	if (i == UKP_NR_SET_MASKS)
+	if (i == UKP_NR_SET_MASKS || !ukp_blocks_most(mask))
 		return 0;
 	/* By each that comes, and the same. */
 	__atomic_store_n(&priv->set[i][0], mask & ~UKP_SIGNALS_OPEN, __ATOMIC_RELAXED);

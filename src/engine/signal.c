@@ -107,6 +107,9 @@ static int end_by_default(int sig, struct ukp_siginfo *info, struct ukp_ucontext
 	struct ukp_sigaction dfl = { 0 };
 	uint64_t bit = 1ull << (sig - 1);
 
+	/* To a namespace's init the kernel doesn't deliver them. */
+	if (info->si_code <= 0 && ukp_arch_syscall(NR_getpid, 0, 0, 0, 0) == 1)
+		return UKP_RESUME_SIGRETURN;
 	/* The frame's mask opens the signal; until then it waits, blocked. */
 	ukp_arch_syscall(NR_rt_sigprocmask, HOW_BLOCK, (long)&bit, 0, 8);
 	ukp_arch_syscall(NR_rt_sigaction, sig, (long)&dfl, 0, 8);

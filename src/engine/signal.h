@@ -109,6 +109,17 @@ static inline bool ukp_is_opened(const struct ukp_sigaction *now, const struct u
 	       now->mask == (set->mask & ~(1ull << (UKP_SIGTRAP - 1))) && now->mask != set->mask;
 }
 
+/* A mask with those open that we open in such masks: one of them may be taken for it. */
+static inline bool ukp_is_like_most(uint64_t mask)
+{
+	unsigned int n;
+
+	mask |= UKP_SIGNALS_OPEN;
+	for (n = 0; mask; n++)
+		mask &= mask - 1;
+	return n >= 24;
+}
+
 /* Whoever blocks fewer signals, and SIGTRAP among these, means it. */
 static inline bool ukp_blocks_most(uint64_t mask)
 {
@@ -121,10 +132,26 @@ static inline bool ukp_blocks_most(uint64_t mask)
 	return n >= 24;
 }
 
-/* May a thread that has now have been given it in place of set? */
-static inline bool ukp_mask_stands_for(uint64_t now, uint64_t set)
+/*
+ * In *all, what all of those have in common that now may stand for; true: there are any.
+ * They are masks as the program set them, also such as we had nothing to open in: which
+ * of them it was can't be told, and a signal that is left open does less harm than one
+ * that is closed and shouldn't be.
+ */
+static inline bool ukp_masks_meet(const uint64_t *v, uint32_t n, uint64_t now, uint64_t *all)
 {
-	return set && !(now & ~set) && !(set & ~now & ~UKP_SIGNALS_OPEN);
+	bool any = false;
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		uint64_t mask = __atomic_load_n(&v[i], __ATOMIC_RELAXED);
+
+		if (!mask || (mask ^ now) & ~UKP_SIGNALS_OPEN)
+			continue;
+		*all &= mask;
+		any = true;
+	}
+	return any;
 }
 
 /* A thread's mask as the program has set it, if we have opened that, here or at the attach. */

@@ -20,10 +20,12 @@ struct ranges {
 
 struct denied {
 	struct sym_proc *sym;
+	struct sym_module *m;
 	bool ret;
 	struct sym_module *go; /* its names are looked up one by one; NULL */
 	struct sym_module *uv; /* so are those of libuv */
 	const char *nameless;  /* against what has no public name; NULL */
+	uint64_t nameless_from;
 	bool nameless_trap;    /* and that is only against breakpoints */
 	const char *all;       /* why nothing can be probed; NULL */
 	struct ranges inplace; /* these reasons come first */
@@ -113,6 +115,7 @@ int denied_open(struct denied **ret_d, struct sym_proc *sym, struct sym_module *
 	if (!d)
 		return -ENOMEM;
 	d->sym = sym;
+	d->m = m;
 	d->ret = ret;
 	d->all = ret ? deny_module(sym, m) : NULL;
 	d->go = sym_module_is_go(m) ? m : NULL;
@@ -122,7 +125,8 @@ int denied_open(struct denied **ret_d, struct sym_proc *sym, struct sym_module *
 		err = add_range(&d->inplace, sym_module_start(m), sym_module_start(m) + 1,
 		                deny_start);
 	libc = deny_is_libc(sym, m);
-	if (!err && libc && !sym_module_is_exe(m))
+	d->nameless_from = sym_module_is_exe(m) ? deny_static(sym, m) : libc;
+	if (!err && d->nameless_from)
 		d->nameless = deny_nameless(sym, m, &d->nameless_trap);
 	for (e = deny_list(); e->name && !err; e++)
 		if (libc || deny_is_anywhere(e))
@@ -141,15 +145,13 @@ int denied_open(struct denied **ret_d, struct sym_proc *sym, struct sym_module *
 static const char *check(const struct denied *d, uint64_t addr, bool *trap)
 {
 	const char *why = d->all ? d->all : find(&d->inplace, addr);
-	struct sym_symbol s;
-	uint64_t off;
 
 	*trap = false;
 	if (!why && d->go)
 		why = deny_go(d->sym, d->go, addr);
 	if (why)
 		return why;
-	if (d->nameless && (!sym_resolve(d->sym, addr, &s, &off) || !s.global)) {
+	if (d->nameless && deny_is_nameless(d->sym, d->m, d->nameless_from, addr)) {
 		*trap = d->nameless_trap;
 		return d->nameless;
 	}

@@ -137,6 +137,9 @@ static const struct deny_entry list[] = {
 	{ "mcount", DENY_RETURN, reads, false, NULL },
 	{ "__fentry__", DENY_RETURN, reads, false, NULL },
 	{ "_mcount", DENY_RETURN, reads, false, NULL },
+	/* Of SIGABRT's disposition. */
+	{ "sigaction", DENY_TRAP_BODY, partly, true, NULL },
+	{ "__sigaction", DENY_TRAP_BODY, partly, true, NULL },
 	MUSL("strchr", spawned),
 	MUSL("strncmp", spawned),
 	MUSL("strnlen", spawned),
@@ -226,12 +229,13 @@ bool deny_is_libc(struct sym_proc *p, struct sym_module *m)
 	       s.module == m;
 }
 
-static bool is_musl(struct sym_proc *p, struct sym_module *m)
+/* Under either of its names; and glibc's has a number. */
+bool deny_is_musl(struct sym_proc *p, struct sym_module *m)
 {
 	struct sym_symbol s;
 
 	return !strncmp(sym_module_name(m), "ld-musl", 7) ||
-	       sym_lookup(p, m, "__syscall_ret", &s, 1);
+	       !strcmp(sym_module_name(m), "libc.so") || sym_lookup(p, m, "__syscall_ret", &s, 1);
 }
 
 static bool is_beside(const struct sym_symbol *s, const struct sym_symbol *other)
@@ -247,7 +251,7 @@ size_t deny_symbols(struct sym_proc *p, struct sym_module *m, const struct deny_
 	struct sym_symbol other;
 	size_t n, i, kept = 0;
 
-	if (e->musl && !is_musl(p, m))
+	if (e->musl && !deny_is_musl(p, m))
 		return 0;
 	n = sym_lookup(p, m, e->name, out, max);
 	n = n < max ? n : max;
@@ -314,6 +318,10 @@ const char *deny_module(struct sym_proc *p, struct sym_module *m)
 	if (sym_lookup(p, m, "JNI_CreateJavaVM", &s, 1))
 		return "the JVM walks its stacks by return addresses: return probes there need "
 		       "exit sites; its functions can be probed at their entry";
+	if (sym_lookup(p, m, "caml_frametable", &s, 1) ||
+	    sym_lookup(p, m, "caml_system__code_begin", &s, 1))
+		return "OCaml's collector walks its stacks by return addresses: return probes "
+		       "there need exit sites; functions can be probed at their entry";
 	if (sym_lookup(p, sym_module_is_exe(m) ? NULL : m, v8, &s, 1) ||
 	    ends_with(sym_module_name(m), ".node"))
 		return "V8 walks its stacks by return addresses: return probes there need exit "
@@ -324,7 +332,7 @@ const char *deny_module(struct sym_proc *p, struct sym_module *m)
 const char *deny_nameless(struct sym_proc *p, struct sym_module *m, bool *trap)
 {
 	/* Of its functions one gives its own stack back, and only its name tells which. */
-	*trap = !is_musl(p, m);
+	*trap = !deny_is_musl(p, m);
 	return *trap ? nameless : nameless_musl;
 }
 
@@ -356,9 +364,8 @@ static const char *check_list(struct sym_proc *p, struct sym_module *m, uint64_t
 static const char *check(struct sym_proc *p, uint64_t addr, bool ret, bool *trap)
 {
 	struct sym_module *m = sym_module_of(p, addr);
-	struct sym_symbol s;
 	const char *why;
-	uint64_t off;
+	uint64_t from;
 
 	*trap = false;
 	if (!m)
@@ -378,8 +385,8 @@ static const char *check(struct sym_proc *p, uint64_t addr, bool ret, bool *trap
 	if (why)
 		return why;
 	/* Debug symbols, where they are installed, change nothing. */
-	if (deny_is_libc(p, m) && !sym_module_is_exe(m) &&
-	    (!sym_resolve(p, addr, &s, &off) || !s.global))
+	from = sym_module_is_exe(m) ? deny_static(p, m) : deny_is_libc(p, m);
+	if (from && deny_is_nameless(p, m, from, addr))
 		return deny_nameless(p, m, trap);
 	return check_list(p, m, addr, ret, trap);
 }

@@ -52,6 +52,14 @@ const char *deny_uv(struct sym_proc *p, struct sym_module *m, uint64_t addr);
 bool deny_is_uv(struct sym_proc *p, struct sym_module *m);
 /* Why all of m keeps its breakpoints, or NULL. */
 const char *deny_jumps(const struct sym_module *m);
+bool deny_is_musl(struct sym_proc *p, struct sym_module *m);
+/*
+ * From where on a static program's functions without a public name may be libc's; 0: it is
+ * no such program.
+ */
+uint64_t deny_static(struct sym_proc *p, struct sym_module *m);
+/* Of a module with libc's functions from there on: has the one at addr no public name? */
+bool deny_is_nameless(struct sym_proc *p, struct sym_module *m, uint64_t from, uint64_t addr);
 const char *deny_nameless(struct sym_proc *p, struct sym_module *m, bool *trap);
 /* Against breakpoints alone?  Not at the entry? */
 bool deny_is_of_traps(const struct deny_entry *e);

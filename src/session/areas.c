@@ -50,7 +50,7 @@ int target_image(struct target *t, struct err *err)
 #define PRIV_AT (STUBS_AT + STUBS_SIZE)
 #define FILE_SIZE (STUBS_AT + AREA_STUB_CHUNK)
 
-static uint64_t priv_size(void)
+uint64_t target_priv_size(void)
 {
 	struct ukp_frames frames;
 	struct ukp_objpool pool;
@@ -63,7 +63,7 @@ static uint64_t priv_size(void)
 
 uint64_t target_area_size(void)
 {
-	return PRIV_AT + priv_size();
+	return PRIV_AT + target_priv_size();
 }
 
 void target_lay_out(struct ukp_ctl *c, uint64_t addr)
@@ -72,7 +72,7 @@ void target_lay_out(struct ukp_ctl *c, uint64_t addr)
 		{ addr, UKP_CTL_SIZE, UKP_MAP_CTL, 0 },
 		{ addr + TEXT_AT, TEXT_SIZE, UKP_MAP_TEXT, 0 },
 		{ addr + STUBS_AT, STUBS_SIZE, UKP_MAP_STUBS, 0 },
-		{ addr + PRIV_AT, priv_size(), UKP_MAP_PRIV, 0 },
+		{ addr + PRIV_AT, target_priv_size(), UKP_MAP_PRIV, 0 },
 	};
 
 	c->version = UKP_CTL_VERSION;
@@ -116,14 +116,18 @@ static int open_ctl(struct target *t, struct err *err)
 
 static int map_whole(struct target *t, long fd, struct err *err)
 {
+	const long rx = PROT_READ | PROT_EXEC;
 	long addr = inject_syscall(t->inject, SYS_mmap, 0, target_area_size(),
-	                           PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_NORESERVE, fd, 0);
+	                           t->locks ? PROT_NONE : rx, MAP_PRIVATE | MAP_NORESERVE, fd, 0);
 	int ret;
 
 	if (addr < 0 && addr > -4096)
 		return err_set(err, (int)addr, "cannot map memory in process %d: %s", t->pid,
 		               strerror((int)-addr));
 	target_lay_out(&t->own, addr);
+	if (t->locks)
+		inject_syscall(t->inject, SYS_mmap, t->own.text, TEXT_SIZE, rx,
+		               MAP_PRIVATE | MAP_FIXED, fd, TEXT_AT);
 	ret = inject_write(t->inject, t->own.text, t->image, sizeof(uint64_t));
 	if (ret)
 		return err_set(err, ret,
@@ -199,7 +203,7 @@ static void list_pieces(struct inject_call v[CALLS], uint64_t base, long fd, uin
 {
 	const long rx = PROT_READ | PROT_EXEC, rw = PROT_READ | PROT_WRITE;
 	const long anon = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
-	const long over = MAP_PRIVATE | MAP_FIXED, size = priv_size();
+	const long over = MAP_PRIVATE | MAP_FIXED, size = target_priv_size();
 	uint64_t at = base + STUBS_AT;
 	struct inject_call *c = v + CALL_STUBS;
 
@@ -220,6 +224,35 @@ static void list_pieces(struct inject_call v[CALLS], uint64_t base, long fd, uin
 	leave_out_of_cores(v + CALL_DUMP, base);
 }
 
+/*
+ * Where the program has all its memory locked, also what comes (mlockall()), the kernel
+ * makes each page of a mapping at once that can be read: half a gigabyte, of which we use
+ * some hundred kilobytes.  What can't be read is not made, and then it is unlocked.
+ */
+static void close_pieces(struct inject_call v[CALLS])
+{
+	v[CALL_CTL].arg[2] = PROT_NONE;
+	v[CALL_PRIV].arg[2] = PROT_NONE;
+}
+
+int target_unlock(struct target *t, uint64_t addr, uint64_t len)
+{
+	struct inject_call v[] = {
+		{ SYS_munlock, { addr, len }, -1 },
+		{ SYS_mprotect, { addr, len, PROT_READ | PROT_WRITE }, -1 },
+	};
+	int ret = inject_calls(t->inject, v, 2);
+
+	return ret ? ret : (int)v[1].ret;
+}
+
+static int unlock_pieces(struct target *t)
+{
+	int ret = target_unlock(t, t->own.self, UKP_CTL_SIZE);
+
+	return ret ? ret : target_unlock(t, t->own.self + PRIV_AT, target_priv_size());
+}
+
 /* The rest of the area over the whole, and the file closed, whatever becomes of it. */
 static int map_pieces(struct target *t, long fd, struct err *err)
 {
@@ -228,6 +261,8 @@ static int map_pieces(struct target *t, long fd, struct err *err)
 	int ret, i;
 
 	list_pieces(v, t->own.self, fd, mode);
+	if (t->locks)
+		close_pieces(v);
 	if (!mode) {
 		inject_calls(t->inject, v + CALL_CLOSE, 1);
 		return err_set(err, -EIO, "cannot write to process %d", t->pid);
@@ -239,6 +274,8 @@ static int map_pieces(struct target *t, long fd, struct err *err)
 	if (ret && i == CALL_WIPE + 1)
 		return err_set(err, ret,
 		               "the kernel cannot wipe a page on fork (needs Linux 4.14)");
+	if (!ret && t->locks)
+		ret = unlock_pieces(t);
 	if (ret)
 		return err_set(err, ret, "cannot map memory in process %d: %s", t->pid,
 		               strerror(-ret));
@@ -328,12 +365,17 @@ static int fill_stubs(struct target *t)
 
 int target_stubs(struct target *t, struct err *err)
 {
+	struct probe *p;
+
 	if (t->has_stubs)
 		return 0;
 	if (fill_stubs(t))
 		return err_set(err, -ENOMEM, "no memory for the return stubs of process %d",
 		               t->pid);
 	t->has_stubs = true;
+	/* From the next start on unwinders have to know of them. */
+	for (p = t->internal; p && !t->no_traps; p = p->next_mine)
+		p->enabled = p->enabled || p->id == AGENT_UNWIND_HIT;
 	return 0;
 }
 

@@ -9,12 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "agent/agent.h"
 #include "engine/signal.h"
 #include "patch/area.h"
+#include "session/leave.h"
 #include "session/optimize.h"
 #include "session/proto.h"
 #include "session/target.h"
@@ -102,10 +104,13 @@ static int open_masks(struct target *t, struct err *err)
 	for (i = 0; i < inject_nr_threads(t->inject); i++) {
 		uint64_t mask = inject_thread_at(t->inject, i)->sigblk;
 
-		if (!ukp_blocks_most(mask))
+		/* One that is like those may be taken for one; later they may be our own. */
+		if (!ukp_blocks_most(mask) && (t->taken || !ukp_is_like_most(mask)))
 			continue;
 		for (k = 0; k < t->own.nr_masks && t->own.mask[k] != mask; k++)
 			;
+		if (k == UKP_NR_MASKS && !ukp_blocks_most(mask))
+			continue;
 		if (k == UKP_NR_MASKS)
 			return err_set(err, -EOPNOTSUPP,
 			               "the threads of process %d that block SIGTRAP have too many "
@@ -117,90 +122,10 @@ static int open_masks(struct target *t, struct err *err)
 			t->own.nr_masks++;
 		memcpy(t->ctl->mask, t->own.mask, sizeof(t->own.mask));
 		t->ctl->nr_masks = t->own.nr_masks;
-		inject_set_mask(t->inject, i, mask & ~UKP_SIGNALS_OPEN);
+		if (ukp_blocks_most(mask))
+			inject_set_mask(t->inject, i, mask & ~UKP_SIGNALS_OPEN);
 	}
 	return 0;
-}
-
-/* The signals that are ours, in their order. */
-static unsigned int our_signals(int sig[UKP_NR_SIGNALS])
-{
-	unsigned int n = 0;
-	int i;
-
-	for (i = 1; i < UKP_NR_SIGNALS; i++)
-		if (UKP_SIGNALS & 1ull << (i - 1))
-			sig[n++] = i;
-	return n;
-}
-
-static void our_action(const struct target *t, int sig, struct ukp_sigaction *sa)
-{
-	sa->flags = area_signal_flags(sig, sa);
-	sa->handler = t->own.text +
-	              agent_offset(sig == UKP_SIGTRAP ? AGENT_TRAP_ENTRY : AGENT_FAULT_ENTRY);
-	sa->restorer = t->own.text + agent_offset(AGENT_RESTORER);
-	sa->mask = 0;
-}
-
-/*
- * What they were goes to where the agent and whoever cleans up find it.  A SIGTRAP
- * that is no probe's goes on to the program, whether it handles or ignores it.
- */
-static int keep_actions(struct target *t, const int *sig, const struct ukp_sigaction *was,
-                        unsigned int n, struct err *err)
-{
-	struct ukp_sigaction old[UKP_NR_SIGNALS];
-	uint64_t at = t->own.priv + offsetof(struct ukp_priv, old);
-	unsigned int i;
-
-	_Static_assert(sizeof(old) == sizeof(((struct ukp_priv *)0)->old), "one for each signal");
-	memset(old, 0, sizeof(old));
-	for (i = 0; i < n; i++)
-		old[sig[i]] = was[i];
-	return inject_write(t->inject, at, old, sizeof(old))
-	               ? err_set(err, -EIO, "cannot write to process %d", t->pid)
-	               : 0;
-}
-
-static int take_signals(struct target *t, struct err *err)
-{
-	struct inject_call v[UKP_NR_SIGNALS] = { 0 };
-	struct ukp_sigaction sa[UKP_NR_SIGNALS];
-	int sig[UKP_NR_SIGNALS], ret = 0;
-	unsigned int i, n = our_signals(sig);
-	uint64_t at = inject_scratch(t->inject, n * sizeof(*sa));
-
-	for (i = 0; i < n; i++)
-		v[i] = (struct inject_call){ SYS_rt_sigaction,
-			                     { sig[i], 0, at + i * sizeof(*sa), 8 },
-			                     0 };
-	ret = at ? inject_calls(t->inject, v, n) : -ENOMEM;
-	for (i = 0; i < n && !ret; i++)
-		ret = (int)v[i].ret;
-	if (ret || inject_read(t->inject, at, sa, n * sizeof(*sa)))
-		return err_set(err, ret ? ret : -EIO, "cannot read the signals of process %d",
-		               t->pid);
-	ret = keep_actions(t, sig, sa, n, err);
-	if (ret)
-		return ret;
-	for (i = 0; i < n; i++) {
-		our_action(t, sig[i], &sa[i]);
-		v[i] = (struct inject_call){ SYS_rt_sigaction,
-			                     { sig[i], at + i * sizeof(*sa), 0, 8 },
-			                     0 };
-		/* Said before it is done: who cleans up compares before undoing. */
-		t->own.taken |= 1ull << (sig[i] - 1);
-	}
-	t->ctl->taken = t->own.taken;
-	ret = inject_write(t->inject, at, sa, n * sizeof(*sa));
-	if (!ret)
-		ret = inject_calls(t->inject, v, n);
-	for (i = 0; i < n && !ret; i++)
-		ret = (int)v[i].ret;
-	return ret ? err_set(err, ret, "cannot handle signals in process %d: %s", t->pid,
-	                     strerror(-ret))
-	           : 0;
 }
 
 /* Without our probe on sigaction() the program would see what we have changed. */
@@ -212,89 +137,6 @@ static bool is_hooked(const struct target *t)
 		if (p->id == AGENT_SIGACTION_HIT && p->site && p->site->jumped)
 			return true;
 	return false;
-}
-
-/* What the kernel says of these signals, into *sa and to at in the target; false: nothing. */
-static bool ask_actions(struct target *t, const int *sig, unsigned int n, uint64_t at,
-                        struct ukp_sigaction *sa)
-{
-	struct inject_call v[UKP_NR_SIGNALS];
-	unsigned int i;
-
-	for (i = 0; i < n; i++)
-		v[i] = (struct inject_call){ SYS_rt_sigaction,
-			                     { sig[i], 0, at + i * sizeof(*sa), 8 },
-			                     -1 };
-	if (!n || !at || inject_calls(t->inject, v, n))
-		return false;
-	for (i = 0; i < n; i++)
-		if (v[i].ret)
-			return false;
-	return !inject_read(t->inject, at, sa, n * sizeof(*sa));
-}
-
-/* Said before it is done: who cleans up compares before undoing. */
-static bool say_opened(struct target *t, int sig, const struct ukp_sigaction *was, uint64_t *opened)
-{
-	const uint64_t priv = t->own.priv;
-
-	*opened |= 1ull << (sig - 1);
-	return !inject_write(t->inject, priv + offsetof(struct ukp_priv, old) + sig * sizeof(*was),
-	                     was, sizeof(*was)) &&
-	       !inject_write(t->inject, priv + offsetof(struct ukp_priv, opened), opened,
-	                     sizeof(*opened));
-}
-
-/*
- * Handlers that run with SIGTRAP blocked, mostly with all signals: in what they call a
- * breakpoint would kill.  Where it can't be opened it is as it was.
- */
-static void open_handlers(struct target *t)
-{
-	const uint64_t bit = 1ull << (UKP_SIGTRAP - 1);
-	struct inject_call v[UKP_NR_SIGNALS];
-	struct ukp_sigaction sa[UKP_NR_SIGNALS];
-	int sig[UKP_NR_SIGNALS];
-	unsigned int i, n = 0, m = 0;
-	uint64_t at, opened = 0;
-
-	for (i = 1; i < UKP_NR_SIGNALS; i++)
-		if (t->caught & ~t->own.taken & 1ull << (i - 1))
-			sig[n++] = (int)i;
-	at = n ? inject_scratch(t->inject, n * sizeof(*sa)) : 0;
-	if (!ask_actions(t, sig, n, at, sa))
-		return;
-	for (i = 0; i < n; i++) {
-		if (sa[i].handler <= UKP_SIG_IGN || !(sa[i].mask & bit))
-			continue;
-		if (!say_opened(t, sig[i], &sa[i], &opened))
-			return;
-		sa[m] = sa[i];
-		sa[m].mask &= ~bit;
-		v[m] = (struct inject_call){ SYS_rt_sigaction,
-			                     { sig[i], at + m * sizeof(*sa), 0, 8 },
-			                     0 };
-		m++;
-	}
-	if (m && !inject_write(t->inject, at, sa, m * sizeof(*sa)))
-		inject_calls(t->inject, v, m);
-}
-
-/* Of which signals there is a handler, by /proc: so only these have to be asked for. */
-static uint64_t find_caught(pid_t pid)
-{
-	char path[64], line[256];
-	uint64_t caught = 0;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	f = fopen(path, "re");
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "SigCgt: %" SCNx64, &caught) == 1)
-			break;
-	if (f)
-		fclose(f);
-	return caught;
 }
 
 /*
@@ -358,9 +200,13 @@ static bool is_in(const struct target *t, const struct probe *p, const struct in
 	return p->jump_only && sym_resolve(t->sym, pc, &s, &off) && p->addr == pc - off;
 }
 
-/* Has a thread come into a function before our jump did, and may be about to make its call? */
+/*
+ * Has a thread come into a function before our jump did, and may be about to make its call?
+ * The same of one that our hook has let pass, and that isn't out of it yet.
+ */
 static bool is_setting(struct target *t)
 {
+	struct leave l = leave_looking(t);
 	const struct probe *p;
 	size_t i;
 
@@ -374,8 +220,72 @@ static bool is_setting(struct target *t)
 		for (p = t->internal; p; p = p->next_mine)
 			if (is_in(t, p, th, pc))
 				return true;
+		if (!t->taken && leave_inside(&l, i))
+			return true;
 	}
 	return false;
+}
+
+/* Both at once: what it waits for is over in one stop. */
+static bool is_unready(struct target *t)
+{
+	return is_blocking(t) || is_setting(t);
+}
+
+static uint64_t status_kb(pid_t pid, const char *name)
+{
+	const size_t len = strlen(name);
+	char path[64], line[256];
+	uint64_t kb = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (!strncmp(line, name, len) && line[len] == ':') {
+			kb = strtoull(line + len + 1, NULL, 10);
+			break;
+		}
+	if (f)
+		fclose(f);
+	return kb;
+}
+
+/*
+ * What an agent takes of a limited address space the program can't have: as much must be
+ * left as it has now, and some more.
+ */
+static int check_limit(struct target *t, int which, const char *name, const char *used,
+                       uint64_t takes, struct err *err)
+{
+	const uint64_t now = status_kb(t->pid, used) << 10, some = 256ull << 20;
+	const uint64_t wants = now + takes + (now > some ? now : some);
+	struct rlimit limit;
+
+	if (prlimit(t->pid, which, NULL, &limit) || limit.rlim_cur == RLIM_INFINITY ||
+	    limit.rlim_cur >= wants)
+		return 0;
+	return err_set(
+		err, -ENOMEM,
+		"process %d may have %llu MiB of address space (RLIMIT_%s), has %llu, and an "
+		"agent takes %llu: its own allocations would fail; 'prlimit --pid %d "
+		"--%s=%llu' is enough",
+		t->pid, (unsigned long long)limit.rlim_cur >> 20, name,
+		(unsigned long long)now >> 20, (unsigned long long)takes >> 20, t->pid,
+		which == RLIMIT_AS ? "as" : "data", (unsigned long long)wants);
+}
+
+static int check_limits(struct target *t, struct err *err)
+{
+	int ret = check_limit(t, RLIMIT_AS, "AS", "VmSize", target_area_size(), err);
+
+	return ret ? ret : check_limit(t, RLIMIT_DATA, "DATA", "VmData", target_priv_size(), err);
+}
+
+/* Is there locked memory?  Who has asked for what is to come has had some since, mostly. */
+static bool locks_memory(pid_t pid)
+{
+	return status_kb(pid, "VmLck");
 }
 
 /*
@@ -396,7 +306,9 @@ int target_prepare(struct target *t, struct err *err)
 	size_t i;
 	int ret;
 
-	ret = target_image(t, err);
+	ret = check_limits(t, err);
+	if (!ret)
+		ret = target_image(t, err);
 	t->own.version = UKP_CTL_VERSION;
 	t->own.size = UKP_CTL_SIZE;
 	t->own.flags = area_cpu_flags();
@@ -415,11 +327,11 @@ int target_prepare(struct target *t, struct err *err)
 		ret = probe_internal(t, unwinder[i], AGENT_UNWIND_HIT, err);
 	if (!ret)
 		ret = probe_internal(t, "_dl_debug_state", AGENT_LOADER_HIT, err);
-	/* In only while definitions wait (pending.c). */
+	/* The loader's is in only while definitions wait (pending.c), the unwinders' with returns. */
 	for (p = t->internal; p; p = p->next_mine)
-		p->enabled = p->id != AGENT_LOADER_HIT;
+		p->enabled = p->id != AGENT_LOADER_HIT && p->id != AGENT_UNWIND_HIT;
 	t->own.restorer = inject_restorer(t->inject);
-	t->caught = find_caught(t->pid);
+	t->locks = locks_memory(t->pid);
 	return ret;
 }
 
@@ -462,21 +374,27 @@ int target_settle(struct target *t, struct err *err)
 
 static int take(struct target *t, struct err *err)
 {
-	int ret = target_begin(t, err);
+	int ret;
 
+	/* The attach may be long ago. */
+	if (!t->no_traps && is_closed(t))
+		return err_set(err, -EAGAIN,
+		               "a thread of process %d has blocked SIGTRAP just now: try again",
+		               t->pid);
+	ret = target_begin(t, err);
 	if (ret)
 		return ret;
-	ret = take_signals(t, err);
-	if (!ret && !t->no_traps)
+	/* What may be refused comes first. */
+	if (!t->no_traps)
 		ret = open_masks(t, err);
+	if (!ret)
+		ret = target_take_signals(t, err);
 	if (!ret && !t->no_traps && is_hooked(t)) {
 		t->own.flags |= UKP_CTL_OPENS;
 		t->ctl->flags = t->own.flags;
-		open_handlers(t);
+		target_open_handlers(t);
 	}
 	target_end(t);
-	if (!ret)
-		arm_internal(t, false);
 	t->taken = !ret;
 	return ret;
 }
@@ -489,11 +407,14 @@ int target_take(struct target *t, struct err *err)
 		return ret;
 	/* One that is launched can't run on, and is not in there. */
 	if (t->holds == 1)
-		ret = breathe_while(t, is_setting, err);
+		ret = breathe_while(t, t->taken || t->no_traps ? is_setting : is_unready, err);
 	if (!ret && !t->taken)
 		ret = take(t, err);
 	else if (!ret && !t->no_traps)
 		ret = open_masks(t, err);
+	/* Some may be wanted only now. */
+	if (!ret)
+		arm_internal(t, false);
 	target_release(t);
 	return ret;
 }

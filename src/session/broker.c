@@ -359,6 +359,8 @@ static int block_signals(void)
 	sigaddset(&set, SIGHUP);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
+	/* Files in memory count as files: what is too large is an error. */
+	signal(SIGXFSZ, SIG_IGN);
 	signal(SIGTTOU, SIG_IGN);
 	sigdelset(&set, SIGINT);
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);

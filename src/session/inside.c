@@ -13,7 +13,13 @@
 #include "session/leave.h"
 #include "session/optimize.h"
 
+/*
+ * A stack is looked through to its end where that is so near, as a program's mostly is; in
+ * a large mapping it shares, as Go's do, only so far.
+ */
+#define STACK_WHOLE (8u << 20)
 #define STACK_SCAN (1u << 20)
+#define STACKS 4 /* of one thread: a handler on an alternate one may interrupt another */
 #define TRAP_SCAN (4u << 10) /* of a handler's own frames */
 
 /* The sites from *i on; bounds first, for the area may hold anything. */
@@ -215,26 +221,45 @@ static uint64_t other_stack(const uint64_t *w, size_t i, uint64_t sp)
 	return at - start < size && sp - start >= size ? start : 0;
 }
 
+/* The words of a stack from sp on, *n of them; NULL: none, or not to be read. */
+static uint64_t *read_stack(struct inject *t, uint64_t sp, size_t *n)
+{
+	const uint64_t from = sp & ~7ull, end = inject_region_end(t, sp);
+	uint64_t *w;
+
+	if (end <= sp)
+		return NULL;
+	*n = (end - from <= STACK_WHOLE ? end - from : STACK_SCAN) / 8;
+	w = malloc(*n * 8);
+	if (w && inject_read(t, from, w, *n * 8)) {
+		free(w);
+		return NULL;
+	}
+	return w;
+}
+
+/* A frame's stack pointer, where that is of none of the n words from sp on; else 0. */
+static uint64_t interrupted(const uint64_t *w, size_t i, size_t n, uint64_t sp)
+{
+	const uint64_t saved = w[i - 1];
+
+	return saved - (sp & ~7ull) >= n * 8 ? saved : 0;
+}
+
 /*
  * Saved contexts on a stack: an ip with cs and ss of user code behind it.  In
  * a slot: rewritten.  In the agent: its thread will come back to it.
  */
-static bool stack_needs_us(struct leave *l, uint64_t sp)
+static bool stack_needs_us(struct leave *l, uint64_t sp, unsigned int *stacks)
 {
-	uint64_t end = inject_region_end(l->inject, sp), *w, ctx[2], other, chained = 0;
-	size_t n, i;
+	uint64_t *w, ctx[2], other, chained = 0;
 	bool needs = false;
+	size_t n, i;
 
-	if (end <= sp)
+	/* Of all of them together: what a stack has is the target's to write. */
+	w = *stacks && (*stacks)-- ? read_stack(l->inject, sp, &n) : NULL;
+	if (!w)
 		return false;
-	n = end - sp < STACK_SCAN ? end - sp : STACK_SCAN;
-	n &= ~7ul;
-	w = malloc(n);
-	if (!w || inject_read(l->inject, sp & ~7ull, w, n)) {
-		free(w);
-		return false;
-	}
-	n /= 8;
 	for (i = 0; i < n && !needs; i++) {
 		if (w[i] == l->chain_return)
 			chained = (sp & ~7ull) + i * 8;
@@ -246,12 +271,14 @@ static bool stack_needs_us(struct leave *l, uint64_t sp)
 			chained = chained >= other ? 0 : chained;
 			continue;
 		}
+		other = interrupted(w, i, n, sp);
+		needs = other && stack_needs_us(l, other, stacks);
 		if (!in_agent(l, w[i]) && !in_slots(l, w[i]))
 			continue;
 		ctx[0] = w[i - 1];
 		ctx[1] = w[i];
 		if (l->stay)
-			needs = in_agent(l, w[i]) || in_entry(l, w[i]);
+			needs |= in_agent(l, w[i]) || in_entry(l, w[i]);
 		else if (in_agent(l, w[i]) || !to_original(l, &ctx[1], &ctx[0]))
 			needs = true;
 		else
@@ -270,6 +297,7 @@ bool leave_inside(struct leave *l, size_t i)
 {
 	struct user_regs_struct regs = inject_thread_at(l->inject, i)->regs;
 	uint64_t pc = regs.rip, sp = regs.rsp;
+	unsigned int stacks = STACKS;
 
 	if (!l->stay && in_slots(l, pc) && to_original(l, &pc, &sp)) {
 		regs.rip = pc;
@@ -277,7 +305,7 @@ bool leave_inside(struct leave *l, size_t i)
 		inject_set_regs(l->inject, i, &regs);
 	}
 	return in_agent(l, pc) || (l->stay ? in_entry(l, pc) : in_slots(l, pc)) ||
-	       stack_needs_us(l, sp) ||
+	       stack_needs_us(l, sp, &stacks) ||
 	       (!l->stay && inject_pending(l->inject, i, UKP_SIGTRAP, UKP_SI_KERNEL));
 }
 
@@ -379,27 +407,29 @@ static bool is_left_over(const struct target *t, const uint64_t *w, size_t i, si
 	return !is_frame(w, i, n, sp) && (is_trap(w, i, n) || in_slots(&l, w[i]));
 }
 
-static int stack_contexts(struct target *t, uint64_t sp, struct contexts *c)
+static int stack_contexts(struct target *t, uint64_t sp, struct contexts *c, unsigned int *stacks)
 {
-	uint64_t end = inject_region_end(t->inject, sp), *w;
+	const uint64_t end = inject_region_end(t->inject, sp);
+	uint64_t *w, other;
 	size_t n, i;
 	int ret = 0;
 
-	if (end <= sp)
+	if (end <= sp || !*stacks)
 		return 0;
-	n = (end - sp < STACK_SCAN ? end - sp : STACK_SCAN) & ~7ul;
-	w = malloc(n);
-	if (!w || inject_read(t->inject, sp & ~7ull, w, n)) {
-		free(w);
+	(*stacks)--;
+	w = read_stack(t->inject, sp, &n);
+	if (!w)
 		return -EIO;
-	}
-	n /= 8;
-	for (i = 0; i + 2 < n && !ret; i++)
+	for (i = 0; i + 2 < n && !ret; i++) {
 		/* Also what a handler has copied: to be wrong here costs a jump, no more. */
-		if ((w[i + 2] & 0xffff) == 0x33 && w[i + 2] >> 48 == 0x2b &&
-		    !other_stack(w, i, sp) && !is_our_trap(t, w, i, n) &&
-		    !is_left_over(t, w, i, n, sp))
+		if ((w[i + 2] & 0xffff) != 0x33 || w[i + 2] >> 48 != 0x2b || other_stack(w, i, sp))
+			continue;
+		other = is_frame(w, i, n, sp) ? interrupted(w, i, n, sp) : 0;
+		if (other)
+			ret = stack_contexts(t, other, c, stacks);
+		if (!ret && !is_our_trap(t, w, i, n) && !is_left_over(t, w, i, n, sp))
 			ret = add_paths(t, c, w[i]);
+	}
 	free(w);
 	return ret;
 }
@@ -412,8 +442,9 @@ int leave_contexts(struct target *t, uint64_t **ip, size_t *nr)
 
 	for (i = 0; i < inject_nr_threads(t->inject) && !ret; i++) {
 		const struct user_regs_struct *regs = &inject_thread_at(t->inject, i)->regs;
+		unsigned int stacks = STACKS;
 
-		ret = stack_contexts(t, regs->rsp, &c);
+		ret = stack_contexts(t, regs->rsp, &c, &stacks);
 		/* A thread's own place is one that it can be moved from. */
 		if (!ret)
 			ret = add_paths(t, &c, regs->rip);

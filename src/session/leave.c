@@ -187,6 +187,33 @@ static long now_ms(void)
 	return ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
+static bool is_trapping(struct leave *l)
+{
+	size_t i;
+
+	for (i = 0; i < inject_nr_threads(l->inject); i++)
+		if (inject_pending(l->inject, i, UKP_SIGTRAP, UKP_SI_KERNEL))
+			return true;
+	return false;
+}
+
+int leave_settle(struct target *t, struct err *err)
+{
+	const long end = now_ms() + PATIENCE_MS;
+	struct leave l = leave_looking(t);
+	unsigned int us = 50;
+	int ret = 0;
+
+	while (!ret) {
+		unhook(&l);
+		if ((!leave_busy(&l) && !is_trapping(&l)) || now_ms() > end)
+			break;
+		ret = inject_breathe(t->inject, us, err);
+		us = us < 20000 ? us * 2 : us;
+	}
+	return ret;
+}
+
 /* Let threads walk out of our code; what was moved by then stays moved. */
 static int wait_idle(struct leave *l, struct err *err)
 {

@@ -62,5 +62,10 @@ bool leave_inside(struct leave *l, size_t thread);
 bool leave_in_trap(struct target *t, size_t thread);
 /* The engine of a target that runs on, looked at with stay. */
 struct leave leave_looking(struct target *t);
+/*
+ * While held, and our own probes are in: until a stop in which nobody is inside, or on the
+ * way there.  Returns 0 also where that doesn't come, after PATIENCE_MS.
+ */
+int leave_settle(struct target *t, struct err *err);
 
 #endif

@@ -3,6 +3,7 @@
  * The way out, signals: dispositions and masks as the program had them, where they
  * are still as we have made them.
  */
+#include <string.h>
 #include <sys/syscall.h>
 
 #include "engine/signal.h"
@@ -127,29 +128,27 @@ static void close_handlers(struct leave *l)
 }
 
 /*
- * Close signals again where a thread still has the mask that we opened, or has
- * it from such a thread; one that changed its mask since has what it wants.
+ * Close signals again where a thread still has a mask that we opened, or has it from
+ * such a thread; one that changed its mask since has what it wants.
  */
-static void restore_from(struct leave *l, const uint64_t *mask, uint32_t n)
-{
-	uint32_t k;
-	size_t i;
-
-	for (i = 0; i < inject_nr_threads(l->inject); i++)
-		for (k = 0; k < n; k++)
-			if (ukp_mask_stands_for(inject_thread_at(l->inject, i)->sigblk, mask[k]))
-				inject_set_mask(l->inject, i, mask[k]);
-}
-
 static void restore_masks(struct leave *l)
 {
+	const uint32_t n = l->ctl->nr_masks < UKP_NR_MASKS ? l->ctl->nr_masks : UKP_NR_MASKS;
 	uint64_t set[UKP_NR_SET_MASKS];
+	size_t i;
 
-	restore_from(l, l->ctl->mask,
-	             l->ctl->nr_masks < UKP_NR_MASKS ? l->ctl->nr_masks : UKP_NR_MASKS);
-	if (!inject_read(l->inject, l->ctl->priv + offsetof(struct ukp_priv, mask), set,
-	                 sizeof(set)))
-		restore_from(l, set, UKP_NR_SET_MASKS);
+	if (inject_read(l->inject, l->ctl->priv + offsetof(struct ukp_priv, mask), set,
+	                sizeof(set)))
+		memset(set, 0, sizeof(set));
+	for (i = 0; i < inject_nr_threads(l->inject); i++) {
+		const uint64_t now = inject_thread_at(l->inject, i)->sigblk;
+		uint64_t all = ~0ull;
+		bool any = ukp_masks_meet(l->ctl->mask, n, now, &all);
+
+		any |= ukp_masks_meet(set, UKP_NR_SET_MASKS, now, &all);
+		if (any && (all | now) != now)
+			inject_set_mask(l->inject, i, all | now);
+	}
 }
 
 /* What hooks put in the place of the program's arguments, beside what these were. */

@@ -4,6 +4,7 @@
  * calls, the agent is written there, the dispositions of five signals are
  * taken, and it runs on.  Whatever fails, all that was done is undone.
  */
+#include "session/leave.h"
 #include "session/optimize.h"
 #include "session/pending.h"
 #include "session/target.h"
@@ -165,10 +166,11 @@ uint64_t target_map_slots(struct target *t, uint64_t at, uint64_t len, struct er
 uint64_t target_map_fd(struct target *t, uint64_t len, int remote, enum ukp_map_kind kind,
                        uint32_t arg, struct err *err)
 {
+	const long rw = PROT_READ | PROT_WRITE;
 	bool room = has_room(t, err);
 	struct inject_call v[] = {
 		{ SYS_mmap,
-		  { 0, len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, remote },
+		  { 0, len, t->locks ? PROT_NONE : rw, MAP_SHARED | MAP_NORESERVE, remote },
 		  0 },
 		/* What is there is for others to read, not for a core. */
 		{ SYS_madvise | INJECT_OF_LAST, { 0, len, MADV_DONTDUMP }, 0 },
@@ -178,6 +180,9 @@ uint64_t target_map_fd(struct target *t, uint64_t len, int remote, enum ukp_map_
 
 	if (!room)
 		return 0;
+	/* See areas.c. */
+	if (!ret && t->locks && v[0].ret > 0)
+		ret = target_unlock(t, v[0].ret, len);
 	return keep_mapping(t, ret ? ret : v[0].ret, len, kind, arg, err);
 }
 
@@ -435,8 +440,13 @@ int target_detach(struct target *t, struct err *err)
 	ret = target_hold(t, err);
 	if (ret)
 		return ret == -ESRCH ? 0 : ret;
-	/* In one stop with the last breakpoints: nobody meets one with its signals blocked. */
-	ret = optimize_leave(t, err);
+	/*
+	 * Our own jumps go in one stop with the last breakpoints, so that nobody meets one with
+	 * its signals blocked, and with our handlers, so that nobody finds these.
+	 */
+	ret = leave_settle(t, err);
+	if (!ret)
+		ret = optimize_leave(t, err);
 	if (!ret)
 		ret = leave(t, err);
 	target_release(t);

@@ -182,9 +182,9 @@ struct target {
 	unsigned int begins; /* nested target_begin() */
 	bool dead;
 	bool taken; /* the dispositions are ours */
+	bool locks; /* memory that the process maps is locked, as it has asked (mlockall()) */
 	/* Why no breakpoint may stand anywhere, or NULL: a thread blocks the signal. */
 	const char *no_traps;
-	uint64_t caught;   /* signals that had a handler before it was held: bit n-1 */
 	uint64_t altstack; /* bytes of a thread's alternate signal stack; 0: none, unknown */
 
 	/*
@@ -236,8 +236,14 @@ int target_bring(struct target *t, struct err *err);
 int target_fill(struct target *t, struct err *err);
 /* How much address space that takes, and what c says of its pieces if it lies at addr. */
 uint64_t target_area_size(void);
+uint64_t target_priv_size(void); /* of it, what is private and may be written */
 void target_lay_out(struct ukp_ctl *c, uint64_t addr);
+/* What was mapped with PROT_NONE while memory is locked: to be read and written, page by page. */
+int target_unlock(struct target *t, uint64_t addr, uint64_t len);
 int target_settle(struct target *t, struct err *err);
+/* Between target_begin() and target_end(): signals' dispositions ours; masks of handlers opened. */
+int target_take_signals(struct target *t, struct err *err);
+void target_open_handlers(struct target *t);
 
 /* Held, before that: lets the target run until no thread blocks SIGTRAP for a moment only. */
 int target_await_open(struct target *t, struct err *err);

@@ -26,7 +26,7 @@
 #include "wire/site.h"
 
 #define UKP_CTL_MAGIC 0x6c746370706b75ull /* "ukppctl" */
-#define UKP_CTL_VERSION 8
+#define UKP_CTL_VERSION 9
 #define UKP_CTL_SIZE (512u << 20) /* address space; pages come with use, 300 bytes a site */
 
 /* A mapping that we made in the target, for whoever has to take it away. */
@@ -58,7 +58,7 @@ enum {
 };
 
 #define UKP_NR_MAPPINGS 256
-#define UKP_NR_MASKS 16   /* different masks that we took SIGTRAP from */
+#define UKP_NR_MASKS 64   /* different masks that we took SIGTRAP from, and like ones */
 #define UKP_NR_SIGNALS 32 /* old dispositions, by signal number */
 
 enum {

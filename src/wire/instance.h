@@ -67,7 +67,7 @@ struct ukp_instance {
 };
 
 #define UKP_NR_SIGNALS 32
-#define UKP_NR_SET_MASKS 16
+#define UKP_NR_SET_MASKS 64
 #define UKP_NR_BOUND 4096
 
 /* Indices that lead to one return address only; they are free. */
