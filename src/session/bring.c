@@ -327,7 +327,8 @@ int target_prepare(struct target *t, struct err *err)
 		ret = probe_internal(t, unwinder[i], AGENT_UNWIND_HIT, err);
 	if (!ret)
 		ret = probe_internal(t, "_dl_debug_state", AGENT_LOADER_HIT, err);
-	/* The loader's is in only while definitions wait (pending.c), the unwinders' with returns. */
+	/* The loader's is in only while definitions wait (pending.c), the unwinders' with returns.
+	 */
 	for (p = t->internal; p; p = p->next_mine)
 		p->enabled = p->id != AGENT_LOADER_HIT && p->id != AGENT_UNWIND_HIT;
 	t->own.restorer = inject_restorer(t->inject);

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # A runtime that walks its own stack by the return addresses on it (HotSpot, V8,
-# Go) has none of them replaced, which would kill it at its next collection; its
+# Go, OCaml) has none of them replaced, which would kill it at its next collection; its
 # functions can be probed at their entries, and at their returns by exit sites.
 . tests/e2e/lib.sh
 
@@ -17,7 +17,7 @@ no_jump()
 	"$UKP" list -p "$PID" | grep -q "callee.*int3: Go's goroutines may be anywhere"
 }
 
-for mark in plain JNI_CreateJavaVM _ZN2v87Isolate3NewERKNS0_12CreateParamsE runtime.morestack GO_NOTE GO_TABLE; do
+for mark in plain JNI_CreateJavaVM caml_frametable _ZN2v87Isolate3NewERKNS0_12CreateParamsE runtime.morestack GO_NOTE GO_TABLE; do
 	case $mark in
 	plain) build walker plain gcc -no-pie ;;
 	GO_*) build walker "$mark" gcc -no-pie "-D$mark" ;;
