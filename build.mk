@@ -216,6 +216,7 @@ install: $(O)/ukprobe $(O)/libukprobes.so $(O)/libukprobes.a $(O)/ukprobes.pc
 	install -m 644 $(O)/ukprobes.pc $(DESTDIR)$(PREFIX)/lib/pkgconfig
 	install -m 644 include/ukprobes/*.h $(DESTDIR)$(PREFIX)/include/ukprobes
 	install -m 644 docs/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
+	sed -i 's|@PREFIX@|$(PREFIX)|' $(DESTDIR)$(PREFIX)/share/man/man1/ukprobe.1
 	install -m 644 docs/man/*.7 $(DESTDIR)$(PREFIX)/share/man/man7
 	install -m 644 gdb/ukprobes.py $(DESTDIR)$(PREFIX)/share/ukprobes/gdb
 

@@ -41,7 +41,8 @@
  *
  * Signals: the first registration takes SIGTRAP, and SIGSEGV, SIGBUS, SIGFPE,
  * SIGILL in such a way that the program's own handlers go on to work, also those
- * set later by sigaction().  A thread that blocks SIGTRAP must not hit a probe:
+ * set later by sigaction(); but for SIGTRAP, which must have no handler and not be
+ * ignored when that comes (-EBUSY).  A thread that blocks SIGTRAP must not hit a probe:
  * the kernel would kill the process.
  *
  * fork: a child runs on with the probed text; nothing is reported there and

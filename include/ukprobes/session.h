@@ -94,8 +94,6 @@ int ukp_session_open(struct ukp_session **ret, pid_t pid);
  * ukp_session_start().  The child is the caller's: ukp_session_wait() reaps it.
  * Where the command itself can't be executed that call says it exited with 127
  * (there is none) or 126, as a shell would have it.
- * Where the command itself can't be executed that call says it exited with 127
- * (there is none) or 126, as a shell would have it.
  */
 int ukp_session_launch(struct ukp_session **ret, char *const argv[]);
 
@@ -204,7 +202,8 @@ int ukp_session_stop(struct ukp_session *s);
 const struct ukp_event_info *ukp_session_event(struct ukp_session *s, unsigned int id);
 
 /*
- * Hand what has been recorded to fn in order of time; waits up to timeout_ms
+ * Hand what has been recorded to fn in order of time, but for threads that lost their
+ * CPU in the middle of a hit, whose records come late; waits up to timeout_ms
  * for the first one (-1: as long as it takes).  fn returns nonzero to stop; the
  * record that it was given counts as read.  Returns the number of records handed
  * over; -ESRCH when the target is gone, or has executed another program, and

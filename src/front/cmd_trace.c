@@ -155,6 +155,11 @@ static int summary(struct trace *t)
 		sep = ", ";
 	}
 	fprintf(stderr, "%s\n", *sep == ',' ? ")" : "");
+	for (unsigned int i = 0; i < UKP_NR_MISSES; i++)
+		if (c.miss[i] && !strcmp(ukp_miss_name(i), "ring full"))
+			complain("lines came faster than they were written: with fewer arguments "
+			         "or probes "
+			         "there are less, and 'ukprobe stat' and 'latency' write none");
 	run_hint(&t->run, t->o->nr_words);
 	return damage ? 1 : 0;
 }

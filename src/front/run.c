@@ -68,11 +68,15 @@ uint64_t run_now(void)
 	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
+/* Said once: a broker that is gone fails all that follows. */
 static int failed(const struct run *r, int err)
 {
 	const char *why = r->s ? ukp_session_error(r->s) : NULL;
+	static int before;
 
-	complain("%s", why && *why ? why : strerror(-err));
+	if (err != -EPIPE || err != before)
+		complain("%s", why && *why ? why : strerror(-err));
+	before = err;
 	return err;
 }
 
@@ -254,8 +258,9 @@ void run_hint(const struct run *r, unsigned int nr)
 		if (!e || is_listed(waits, e->place) || ukp_session_counts(r->s, id, &c) || c.hits)
 			continue;
 		if (idle++ < HINT_NAMES && used < sizeof(names))
-			used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%.128s",
-			                         idle > 1 ? ", " : "", e->place);
+			used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s%.128s",
+			                         idle > 1 ? ", " : "", e->ret ? "returns of " : "",
+			                         e->place);
 	}
 	say_pending(r->s, "never probed");
 	if (idle)

@@ -39,6 +39,14 @@ static void hang_up(struct ukp_session *s)
 	ukp_session_close(s);
 }
 
+/* With the errors of an attach, but for what keeps nobody from looking. */
+static int open_sym(struct sym_proc **p, pid_t pid, struct err *err)
+{
+	int ret = inject_preflight(pid, err);
+
+	return ret && ret != -EBUSY && ret != -EOPNOTSUPP ? ret : sym_open(p, pid, err);
+}
+
 /* Whether an agent is in there that nobody of ours serves; < 0: what an attach would say. */
 static int is_left(struct ukp_session *s)
 {
@@ -190,7 +198,7 @@ int ukp_blacklist(pid_t pid, FILE *out, const char **why)
 		print_names(out);
 		return 0;
 	}
-	ret = sym_open(&p, pid, &err);
+	ret = open_sym(&p, pid, &err);
 	if (ret)
 		return because(why, ret, &err);
 	print_ranges(p, out);
@@ -255,7 +263,7 @@ int ukp_funcs(pid_t pid, const char *glob, FILE *out, const char **why)
 {
 	struct err err = ERR_INIT;
 	struct funcs f = { .out = out };
-	int ret = sym_open(&f.p, pid, &err);
+	int ret = open_sym(&f.p, pid, &err);
 
 	if (!ret)
 		ret = list_funcs(&f, glob, &err);
@@ -315,7 +323,7 @@ static int verify_once(pid_t pid, FILE *out, struct err *err)
 	char path[64];
 	unsigned int agent;
 	long diffs;
-	int fd, ret = sym_open(&p, pid, err);
+	int fd, ret = open_sym(&p, pid, err);
 
 	if (ret)
 		return ret;

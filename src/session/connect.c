@@ -178,6 +178,19 @@ int client_connect(struct ukp_session *s, bool spawn_one, int launch_fd)
 	}
 }
 
+/* A session that is open takes out what it left (ukp_session_close()). */
+static int broker_gone(struct ukp_session *s)
+{
+	if (s->mem)
+		return session_fail(s, -EPIPE,
+		                    "the broker of process %d was killed: its probes are taken out",
+		                    s->pid);
+	return session_fail(s, -EPIPE,
+	                    "the broker of process %d is gone; 'ukprobe cure -p %d' takes out what "
+	                    "it left",
+	                    s->pid, s->pid);
+}
+
 int client_request(struct ukp_session *s, uint32_t type, uint32_t arg, const char *text,
                    struct proto_reply *r, int *got_fd)
 {
@@ -197,10 +210,7 @@ int client_request(struct ukp_session *s, uint32_t type, uint32_t arg, const cha
 	ret = proto_send(s->fd, &q, PROTO_REQUEST_HEAD + len, -1);
 	n = ret ? ret : proto_recv(s->fd, r, sizeof(*r), got_fd);
 	if (n < (ssize_t)PROTO_REPLY_HEAD || r->len > n - PROTO_REPLY_HEAD)
-		return session_fail(s, -EPIPE,
-		                    "the broker of process %d is gone; 'ukprobe cure -p %d' takes "
-		                    "out what it left",
-		                    s->pid, s->pid);
+		return broker_gone(s);
 	if (r->ret < -MAX_ERRNO)
 		return session_fail(s, -EPROTO, "the broker's answer makes no sense");
 	if (r->ret < 0) {

@@ -199,6 +199,17 @@ int sym_bounds(struct sym_proc *p, uint64_t addr, uint64_t *start, uint64_t *end
 	return 0;
 }
 
+/* As a definition may say it, which is true of the next process, too. */
+static int format_nameless(struct sym_proc *p, uint64_t addr, char *buf, size_t len)
+{
+	const struct sym_map *map = sym_map_find(p, addr);
+
+	if (!map || !map->module || map->module->vdso)
+		return snprintf(buf, len, "0x%lx", (unsigned long)addr);
+	return snprintf(buf, len, "%s:0x%lx", map->module->name,
+	                (unsigned long)(addr - map->start + map->offset));
+}
+
 int sym_format(struct sym_proc *p, uint64_t addr, char *buf, size_t len)
 {
 	const char *module;
@@ -207,7 +218,7 @@ int sym_format(struct sym_proc *p, uint64_t addr, char *buf, size_t len)
 	bool bare;
 
 	if (!sym_resolve(p, addr, &s, &off))
-		return snprintf(buf, len, "0x%lx", (unsigned long)addr);
+		return format_nameless(p, addr, buf, len);
 	module = s.module->exe ? "" : s.module->name;
 	bare = s.module->exe || s.module->vdso; /* whose name has brackets */
 	return snprintf(buf, len, "%s+0x%lx/0x%lx%s%s%s%s", s.name, (unsigned long)off,

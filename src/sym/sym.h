@@ -149,8 +149,9 @@ size_t sym_suggest(struct sym_proc *p, struct sym_module *module, const char *na
                    const char **out, size_t max);
 
 /*
- * "sym+0x12/0x80", with " [module]" unless it is the executable; "0x..." when
- * unknown.  Returns what snprintf does.
+ * "sym+0x12/0x80", with " [module]" unless it is the executable; "module:0x..." with the
+ * place in its file where no symbol is known, and "0x..." elsewhere.  Returns what
+ * snprintf does.
  */
 int sym_format(struct sym_proc *p, uint64_t addr, char *buf, size_t len);
 

@@ -90,7 +90,7 @@ await '^done' 60
 stat_end
 work=$(value work)
 [ "$work" -ge 1000 ] || fail "the target has not worked"
-awk -v n="$work" '$1 == n && $2 ~ /^0x[0-9a-f]+$/' "$T/table" | grep -q . ||
+awk -v n="$work" '$1 == n && $2 ~ /^counter.nameless:0x[0-9a-f]+$/' "$T/table" | grep -q . ||
 	fail "no function without a name was hit $work times: $(cat "$T/table")"
 assert_untouched "$PID" "$T/before" loose
 "$UKP" stat -p "$PID" --for 0.1 'f counter.nameless:*%return' >"$T/table" 2>"$T/err" || true
