@@ -101,7 +101,7 @@ static void all_are_back(int nr)
 	assert_int_equal(releases, 1);
 }
 
-static void run_threads(void *(*fn)(void *))
+static void run_together(void *(*fn)(void *))
 {
 	pthread_t t[THREADS];
 	unsigned long i;
@@ -208,7 +208,7 @@ static void threads_that_take_and_give_lose_none(void **state)
 	for (i = 0; i < ROUNDS; i++)
 		wanted += THREADS * (1 + i % (NR / THREADS));
 	make(NR);
-	run_threads(sync_thread);
+	run_together(sync_thread);
 	assert_int_equal(hits + misses, wanted);
 	assert_true(hits > wanted / 2);
 	all_are_back(NR);
@@ -237,7 +237,7 @@ static void an_overrun_pool_gives_each_object_and_then_none(void **state)
 	make(NR);
 	for (round = 0; round < 50; round++) {
 		hits = misses = 0;
-		run_threads(greedy);
+		run_together(greedy);
 		assert_int_equal(hits, NR);
 		assert_int_equal(misses, THREADS);
 	}
@@ -270,7 +270,7 @@ static void what_one_thread_took_another_may_give_back(void **state)
 	int i;
 
 	make(NR);
-	run_threads(async_thread);
+	run_together(async_thread);
 	assert_int_equal(hits + misses, (unsigned long)THREADS * ROUNDS);
 	for (i = 0; i < THREADS; i++)
 		if (letter[i])
@@ -300,7 +300,7 @@ static void the_pool_ends_once_with_the_last_straggler(void **state)
 	for (round = 0; round < 50; round++) {
 		inits = releases = nr_ended = 0;
 		make(NR);
-		run_threads(straggler);
+		run_together(straggler);
 		assert_int_equal(releases, 1);
 		/* The last one was a drop, or the fini itself. */
 		assert_in_range(nr_ended, 0, 1);
@@ -347,7 +347,7 @@ static void signal_handlers_that_interrupt_may_take_and_give(void **state)
 	make(NR);
 	sigaction(SIGPROF, &sa, NULL);
 	setitimer(ITIMER_PROF, &every, NULL);
-	run_threads(until_signals);
+	run_together(until_signals);
 	setitimer(ITIMER_PROF, &none, NULL);
 	signal(SIGPROF, SIG_IGN);
 	assert_true(signals >= 200);
