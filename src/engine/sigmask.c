@@ -60,21 +60,39 @@ static int answer(struct ukp_hit *hit)
 	return ukp_hit_returned(regs, ret);
 }
 
+/*
+ * The old mask that comes with a change, as the program has set it: it will be set again.
+ * It is said before the call, whose own answer nobody reads then.
+ */
+static void tell_old(struct ukp_hit *hit)
+{
+	struct ukp_priv *priv = ukp_priv_of(hit->ctl);
+	struct pt_regs *regs = hit->regs;
+	uint64_t now, old;
+
+	if (!regs->dx || regs->dx == regs->si || regs->dx == (uint64_t)&priv->unread ||
+	    ukp_arch_syscall(NR_rt_sigprocmask, LIBC_SIG_BLOCK, 0, (long)&now, 8))
+		return;
+	old = ukp_mask_as_set(hit->ctl, now);
+	if (old != now && !ukp_arch_copy((void *)regs->dx, &old, 8))
+		regs->dx = (uint64_t)&priv->unread;
+}
+
 /* Opened by the program itself: it is to stay so when the rest is closed again. */
-static int unblocked(struct ukp_hit *hit, uint64_t set)
+static void unblocked(struct ukp_hit *hit, uint64_t set)
 {
 	uint64_t now, mask;
 
 	if (!(set & UKP_SIGNALS_OPEN) ||
 	    ukp_arch_syscall(NR_rt_sigprocmask, LIBC_SIG_BLOCK, 0, (long)&now, 8))
-		return 0;
+		return;
 	mask = ukp_mask_as_set(hit->ctl, now);
 	if (mask != now && ukp_is_like_most(mask & ~set))
 		keep(ukp_priv_of(hit->ctl), mask & ~set);
-	return 0;
 }
 
-int ukp_sigmask_hit(struct ukp_hit *hit, uint64_t ctx)
+/* The set that the call gets, and what is to be remembered of it. */
+static void change(struct ukp_hit *hit)
 {
 	struct ukp_priv *priv = ukp_priv_of(hit->ctl);
 	struct pt_regs *regs = hit->regs;
@@ -82,22 +100,33 @@ int ukp_sigmask_hit(struct ukp_hit *hit, uint64_t ctx)
 	uint64_t mask;
 	unsigned int i;
 
-	if (!(hit->ctl->flags & UKP_CTL_OPENS))
-		return 0;
-	if (!regs->si)
-		return priv->mask[0] || hit->ctl->nr_masks ? answer(hit) : 0;
-	if (ukp_arch_copy(&mask, (void *)regs->si, sizeof(mask)))
-		return 0;
+	/* sigprocmask() goes on by pthread_sigmask(), with what we have put there. */
+	if (regs->si - (uint64_t)priv->set < sizeof(priv->set) ||
+	    ukp_arch_copy(&mask, (void *)regs->si, sizeof(mask)))
+		return;
 	if (how == LIBC_SIG_UNBLOCK)
-		return unblocked(hit, mask);
+		unblocked(hit, mask);
 	if ((how != LIBC_SIG_BLOCK && how != LIBC_SIG_SETMASK) || !ukp_is_like_most(mask))
-		return 0;
+		return;
 	mask &= ~UKP_SIGNALS_NEVER_BLOCKED;
 	i = keep(priv, mask);
 	if (i == UKP_NR_SET_MASKS || !ukp_blocks_most(mask))
-		return 0;
+		return;
 	/* By each that comes, and the same. */
 	__atomic_store_n(&priv->set[i][0], mask & ~UKP_SIGNALS_OPEN, __ATOMIC_RELAXED);
 	regs->si = (uint64_t)priv->set[i];
+}
+
+int ukp_sigmask_hit(struct ukp_hit *hit, uint64_t ctx)
+{
+	bool any = ukp_priv_of(hit->ctl)->mask[0] || hit->ctl->nr_masks;
+
+	if (!(hit->ctl->flags & UKP_CTL_OPENS))
+		return 0;
+	if (!hit->regs->si)
+		return any ? answer(hit) : 0;
+	change(hit);
+	if (any)
+		tell_old(hit);
 	return 0;
 }

@@ -158,6 +158,7 @@ struct arguments {
 
 #define MASKS offsetof(struct ukp_priv, mask)
 #define SETS offsetof(struct ukp_priv, set)
+#define UNREAD offsetof(struct ukp_priv, unread)
 #define SET_SIZE sizeof(((struct arguments *)0)->set[0]) /* libc's sigset_t */
 
 /* The general registers but for rip and rsp. */
@@ -171,29 +172,37 @@ static unsigned long long *nth(struct user_regs_struct *r, unsigned int k)
 }
 
 /*
- * A thread that has left a hook and not yet made its system call: its argument is in
+ * A thread that has left a hook and not yet made its system call: its arguments are in
  * memory that goes.  It gets what it had, below its red zone, where nothing but a signal
  * in these few instructions could come upon it.
  */
-static void restore_argument(struct leave *l, struct arguments *v, size_t i)
+static void restore_arguments(struct leave *l, struct arguments *v, size_t i)
 {
 	struct user_regs_struct regs = inject_thread_at(l->inject, i)->regs;
 	const uint64_t to = (regs.rsp - 128 - SET_SIZE) & ~15ull;
-	unsigned long long *r;
 	uint64_t off, n = UKP_NR_SET_MASKS;
+	unsigned long long *r;
+	bool old = false;
 	unsigned int k;
 
 	for (k = 0; (r = nth(&regs, k)); k++) {
 		off = *r - (l->ctl->priv + SETS);
+		if (*r == l->ctl->priv + UNREAD) {
+			*r = to - sizeof(uint64_t);
+			old = true;
+			continue;
+		}
 		if (off >= sizeof(v->set) || (n < UKP_NR_SET_MASKS && off / SET_SIZE != n))
 			continue;
 		n = off / SET_SIZE;
 		*r = to + off % SET_SIZE;
 	}
-	if (n == UKP_NR_SET_MASKS)
-		return;
-	v->set[n][0] = v->mask[n];
-	if (!inject_write(l->inject, to, v->set[n], SET_SIZE))
+	if (n < UKP_NR_SET_MASKS) {
+		v->set[n][0] = v->mask[n];
+		if (inject_write(l->inject, to, v->set[n], SET_SIZE))
+			return;
+	}
+	if (old || n < UKP_NR_SET_MASKS)
 		inject_set_regs(l->inject, i, &regs);
 }
 
@@ -205,7 +214,7 @@ void leave_arguments(struct leave *l)
 	_Static_assert(SETS - MASKS == offsetof(struct arguments, set), "one behind the other");
 	if (!inject_read(l->inject, l->ctl->priv + MASKS, &v, sizeof(v)))
 		for (i = 0; i < inject_nr_threads(l->inject); i++)
-			restore_argument(l, &v, i);
+			restore_arguments(l, &v, i);
 }
 
 void leave_signals(struct leave *l)

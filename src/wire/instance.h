@@ -111,6 +111,7 @@ struct ukp_priv {
 	/* Masks that threads set, with UKP_SIGNALS_OPEN in them, and libc's sigset_t without; 0:
 	 * none. */
 	uint64_t mask[UKP_NR_SET_MASKS], set[UKP_NR_SET_MASKS][16];
+	uint64_t unread; /* where the kernel says an old mask that the program is told otherwise */
 };
 
 #endif

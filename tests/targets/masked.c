@@ -52,6 +52,12 @@ static void round_of(int (*set_mask)(int, const sigset_t *, sigset_t *))
 	sigemptyset(&now);
 	set_mask(SIG_BLOCK, NULL, &now);
 	wrong_set += !sigismember(&now, SIGTRAP) || !sigismember(&now, SIGUSR1);
+	/* Who does so within, and sets again what was there. */
+	sigemptyset(&now);
+	set_mask(SIG_BLOCK, &all, &now);
+	wrong_set += !sigismember(&now, SIGTRAP) || !sigismember(&now, SIGSEGV);
+	set_mask(SIG_SETMASK, &now, &now);
+	wrong_set += !sigismember(&now, SIGTRAP) || !sigismember(&now, SIGSEGV);
 	wrong_kept += got != before;
 	set_mask(SIG_SETMASK, &old, NULL);
 	wrong_kept += got - before != SIGUSR1;

@@ -79,7 +79,7 @@ class Target:
         for module in self.program.modules:
             module = main if module == "MAIN" else module
             counts = self.run_ukprobe("stat", "-p", str(self.pid), "--for", "1", "f %s:*" % module)
-            called += re.findall(r"^ +[1-9]\d*  (?:\S+:)?([^\s+]+)(?:\+0x0)?(?: |$)", counts.stdout, re.M)
+            called += re.findall(r"^ +[1-9]\d*  (?:\S+:)?([^\s+%]+)(?:\+0x0/\S+|%return)?(?: |$)", counts.stdout, re.M)
             funcs = self.run_ukprobe("funcs", "-p", str(self.pid), module + ":*")
             names = [line.split("\t")[0] for line in funcs.stdout.splitlines() if "\t" in line]
             there += ["%s:%s" % (module, n) for n in names]
@@ -269,7 +269,8 @@ class Soak:
             return
         for t in self.targets:
             if slope(t.broker) >= SLOPE_MAX:
-                t.bad("its broker grows by %.0f KiB an hour" % slope(t.broker))
+                seen = ", ".join("%.0f s %d" % (at - t.broker[0][0], kb) for at, kb in t.broker)
+                t.bad("its broker grows by %.0f KiB an hour: %s" % (slope(t.broker), seen))
 
     def run(self):
         self.program = p = programs.PROGRAMS[self.name](self.folder + "/" + self.name, self.built)
