@@ -109,27 +109,25 @@ static inline bool ukp_is_opened(const struct ukp_sigaction *now, const struct u
 	       now->mask == (set->mask & ~(1ull << (UKP_SIGTRAP - 1))) && now->mask != set->mask;
 }
 
-/* A mask with those open that we open in such masks: one of them may be taken for it. */
-static inline bool ukp_is_like_most(uint64_t mask)
+static inline bool ukp_are_most(uint64_t mask)
 {
 	unsigned int n;
 
-	mask |= UKP_SIGNALS_OPEN;
 	for (n = 0; mask; n++)
 		mask &= mask - 1;
 	return n >= 24;
 }
 
+/* A mask with those open that we open in such masks: one of them may be taken for it. */
+static inline bool ukp_is_like_most(uint64_t mask)
+{
+	return ukp_are_most(mask | UKP_SIGNALS_OPEN);
+}
+
 /* Whoever blocks fewer signals, and SIGTRAP among these, means it. */
 static inline bool ukp_blocks_most(uint64_t mask)
 {
-	unsigned int n;
-
-	if (!(mask & 1ull << (UKP_SIGTRAP - 1)))
-		return false;
-	for (n = 0; mask; n++)
-		mask &= mask - 1;
-	return n >= 24;
+	return mask & 1ull << (UKP_SIGTRAP - 1) && ukp_are_most(mask);
 }
 
 /*

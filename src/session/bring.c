@@ -232,25 +232,6 @@ static bool is_unready(struct target *t)
 	return is_blocking(t) || is_setting(t);
 }
 
-static uint64_t status_kb(pid_t pid, const char *name)
-{
-	const size_t len = strlen(name);
-	char path[64], line[256];
-	uint64_t kb = 0;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	f = fopen(path, "re");
-	while (f && fgets(line, sizeof(line), f))
-		if (!strncmp(line, name, len) && line[len] == ':') {
-			kb = strtoull(line + len + 1, NULL, 10);
-			break;
-		}
-	if (f)
-		fclose(f);
-	return kb;
-}
-
 /*
  * What an agent takes of a limited address space the program can't have: as much must be
  * left as it has now, and some more.
@@ -258,7 +239,7 @@ static uint64_t status_kb(pid_t pid, const char *name)
 static int check_limit(struct target *t, int which, const char *name, const char *used,
                        uint64_t takes, struct err *err)
 {
-	const uint64_t now = status_kb(t->pid, used) << 10, some = 256ull << 20;
+	const uint64_t now = proto_status(t->pid, used, 10) << 10, some = 256ull << 20;
 	const uint64_t wants = now + takes + (now > some ? now : some);
 	struct rlimit limit;
 
@@ -285,7 +266,7 @@ static int check_limits(struct target *t, struct err *err)
 /* Is there locked memory?  Who has asked for what is to come has had some since, mostly. */
 static bool locks_memory(pid_t pid)
 {
-	return status_kb(pid, "VmLck");
+	return proto_status(pid, "VmLck", 10);
 }
 
 /*

@@ -19,6 +19,7 @@
 #include "inject/inject.h"
 #include "patch/deny.h"
 #include "session/hazard.h"
+#include "session/proto.h"
 #include "session/target.h"
 #include "ukprobes/session.h"
 
@@ -127,36 +128,17 @@ static void check_rights(struct report *r, pid_t pid)
 		say(r, "no", "rights", "%s", err.text);
 }
 
-static unsigned long long status_field(pid_t pid, pid_t tid, const char *name, int base)
-{
-	char path[64], line[512];
-	unsigned long long v = 0;
-	size_t n = strlen(name);
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", pid, tid);
-	f = fopen(path, "re");
-	while (f && fgets(line, sizeof(line), f))
-		if (!strncmp(line, name, n) && line[n] == ':') {
-			v = strtoull(line + n + 1, NULL, base);
-			break;
-		}
-	if (f)
-		fclose(f);
-	return v;
-}
-
 static void check_sigtrap(struct report *r, pid_t pid)
 {
 	unsigned long long bit = 1ull << (SIGTRAP - 1);
 
-	if (status_field(pid, pid, "SigBlk", 16) & bit)
+	if (proto_status(pid, "SigBlk", 16) & bit)
 		say(r, "warn", "sigtrap",
 		    "the main thread blocks SIGTRAP: a breakpoint would kill it -> only jumps are "
 		    "planted, where there is room for one, and no returns are followed");
-	else if (status_field(pid, pid, "SigIgn", 16) & bit)
+	else if (proto_status(pid, "SigIgn", 16) & bit)
 		say(r, "ok", "sigtrap", "ignored by the program, whose own stay so");
-	else if (status_field(pid, pid, "SigCgt", 16) & bit)
+	else if (proto_status(pid, "SigCgt", 16) & bit)
 		say(r, "ok", "sigtrap",
 		    "handled by the program, which still gets its own, or by an agent of ours");
 	else
@@ -165,7 +147,7 @@ static void check_sigtrap(struct report *r, pid_t pid)
 
 static void check_seccomp(struct report *r, pid_t pid)
 {
-	if (!status_field(pid, pid, "Seccomp", 10))
+	if (!proto_status(pid, "Seccomp", 10))
 		say(r, "ok", "seccomp", "no filter");
 	else if (!geteuid())
 		say(r, "ok", "seccomp", "a filter, which root suspends while it attaches");
@@ -232,7 +214,7 @@ int ukp_doctor(pid_t pid, FILE *out, const char **why)
 	check_yama(&r);
 	if (pid) {
 		check_rights(&r, pid);
-		if (status_field(pid, pid, "Tgid", 10)) {
+		if (proto_status(pid, "Tgid", 10)) {
 			check_sigtrap(&r, pid);
 			check_seccomp(&r, pid);
 			check_text(&r, pid);

@@ -221,12 +221,14 @@ static uint64_t other_stack(const uint64_t *w, size_t i, uint64_t sp)
 	return at - start < size && sp - start >= size ? start : 0;
 }
 
-/* The words of a stack from sp on, *n of them; NULL: none, or not to be read. */
+/* The words of a stack from sp on, *n of them; NULL: not to be read, or *n is 0 and there are none.
+ */
 static uint64_t *read_stack(struct inject *t, uint64_t sp, size_t *n)
 {
 	const uint64_t from = sp & ~7ull, end = inject_region_end(t, sp);
 	uint64_t *w;
 
+	*n = 0;
 	if (end <= sp)
 		return NULL;
 	*n = (end - from <= STACK_WHOLE ? end - from : STACK_SCAN) / 8;
@@ -409,17 +411,16 @@ static bool is_left_over(const struct target *t, const uint64_t *w, size_t i, si
 
 static int stack_contexts(struct target *t, uint64_t sp, struct contexts *c, unsigned int *stacks)
 {
-	const uint64_t end = inject_region_end(t->inject, sp);
 	uint64_t *w, other;
 	size_t n, i;
 	int ret = 0;
 
-	if (end <= sp || !*stacks)
+	if (!*stacks)
 		return 0;
 	(*stacks)--;
 	w = read_stack(t->inject, sp, &n);
 	if (!w)
-		return -EIO;
+		return n ? -EIO : 0;
 	for (i = 0; i + 2 < n && !ret; i++) {
 		/* Also what a handler has copied: to be wrong here costs a jump, no more. */
 		if ((w[i + 2] & 0xffff) != 0x33 || w[i + 2] >> 48 != 0x2b || other_stack(w, i, sp))

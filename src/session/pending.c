@@ -17,6 +17,7 @@
 #include "agent/agent.h"
 #include "session/exits.h"
 #include "session/optimize.h"
+#include "session/proto.h"
 #include "session/sites.h"
 
 #define LOOK_MS 50  /* where the target doesn't wake us, and to see that we are to end */
@@ -252,18 +253,7 @@ bool pending_look(struct target *t)
 
 bool pending_is_filtered(const struct target *t)
 {
-	char path[64], line[256];
-	int mode = 0;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", t->pid);
-	f = fopen(path, "re");
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "Seccomp: %d", &mode) == 1)
-			break;
-	if (f)
-		fclose(f);
-	return mode;
+	return proto_status(t->pid, "Seccomp", 10);
 }
 
 static void set_hook(struct target *t, bool on)

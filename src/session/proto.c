@@ -59,6 +59,25 @@ int proto_path(pid_t pid, uint64_t start_time, const char *suffix, char *buf, si
 	return 0;
 }
 
+uint64_t proto_status(pid_t pid, const char *name, int base)
+{
+	const size_t len = strlen(name);
+	char path[64], line[512];
+	uint64_t v = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (!strncmp(line, name, len) && line[len] == ':') {
+			v = strtoull(line + len + 1, NULL, base);
+			break;
+		}
+	if (f)
+		fclose(f);
+	return v;
+}
+
 #define PROGRAM_TRIES 3000 /* ms */
 #define PF_KTHREAD 0x00200000
 

@@ -91,6 +91,8 @@ int proto_path(pid_t pid, uint64_t start_time, const char *suffix, char *buf, si
 void proto_sweep(void);
 /* Field 22 of /proc/PID/stat plus one, 0 when gone. */
 uint64_t proto_start_time(pid_t pid);
+/* A number that /proc/PID/status has behind name, in that base; 0: it has none. */
+uint64_t proto_status(pid_t pid, const char *name, int base);
 /*
  * Another value after an execve, by where the kernel has put things (auxv); 0:
  * gone, or none.

@@ -4,14 +4,13 @@
  * would run with SIGTRAP blocked.  leave_signals.c is the way back.
  */
 #include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 
 #include "agent/agent.h"
 #include "engine/signal.h"
 #include "patch/area.h"
+#include "session/proto.h"
 #include "session/target.h"
 #include "wire/instance.h"
 
@@ -132,30 +131,14 @@ static bool say_opened(struct target *t, int sig, const struct ukp_sigaction *wa
 	                     sizeof(*opened));
 }
 
-/* Of which signals there is a handler, by /proc: so only these have to be asked for. */
-static uint64_t find_caught(pid_t pid)
-{
-	char path[64], line[256];
-	uint64_t caught = 0;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	f = fopen(path, "re");
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "SigCgt: %" SCNx64, &caught) == 1)
-			break;
-	if (f)
-		fclose(f);
-	return caught;
-}
-
 /*
  * Handlers that run with SIGTRAP blocked, mostly with all signals: in what they call a
  * breakpoint would kill.  Where it can't be opened it is as it was.
  */
 void target_open_handlers(struct target *t)
 {
-	const uint64_t caught = find_caught(t->pid);
+	/* Only these have to be asked for. */
+	const uint64_t caught = proto_status(t->pid, "SigCgt", 16);
 	const uint64_t bit = 1ull << (UKP_SIGTRAP - 1);
 	struct inject_call v[UKP_NR_SIGNALS];
 	struct ukp_sigaction sa[UKP_NR_SIGNALS];

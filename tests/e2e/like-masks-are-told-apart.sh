@@ -16,7 +16,6 @@ go()
 	eq "$(value faults) $(value handled) $(value calls)" "$((4 * N)) $((4 * N)) $((5 * N))" "$1"
 }
 
-
 for form in 0 1; do
 	export UKPROBES_OPTIMIZATION=$form
 	for when in before since; do
